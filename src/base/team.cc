@@ -1,0 +1,88 @@
+#include "base/team.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace fulgur::base {
+namespace {
+
+// About 50-100 us of polling before a futex sleep, which costs tens of microseconds to leave.
+constexpr int kSpins = 4000;
+
+void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+// Returns once `value` no longer holds `old`.
+template <typename T>
+void WaitForChange(const std::atomic<T>& value, T old) {
+  for (int i = 0; i < kSpins; ++i) {
+    if (value.load(std::memory_order_acquire) != old) return;
+    Pause();
+  }
+  while (value.load(std::memory_order_acquire) == old) value.wait(old, std::memory_order_acquire);
+}
+
+}  // namespace
+
+void SpinBarrier::Wait() {
+  const uint32_t generation = generation_.load(std::memory_order_acquire);
+  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == num_threads_) {
+    arrived_.store(0, std::memory_order_relaxed);
+    generation_.fetch_add(1, std::memory_order_release);
+    generation_.notify_all();
+    return;
+  }
+  WaitForChange(generation_, generation);
+}
+
+std::pair<int64_t, int64_t> WorkerRank::Share(int64_t n, int64_t grain) const {
+  const int64_t units = (n + grain - 1) / grain;
+  const int64_t begin = units * rank_ / size_ * grain;
+  const int64_t end = units * (rank_ + 1) / size_ * grain;
+  return {std::min(begin, n), std::min(end, n)};
+}
+
+WorkerTeam::WorkerTeam(int size) : size_(size), barrier_(size) {
+  CHECK_GE(size, 1);
+  for (int rank = 1; rank < size; ++rank) threads_.emplace_back([this, rank] { WorkerLoop(rank); });
+}
+
+WorkerTeam::~WorkerTeam() {
+  stop_.store(true, std::memory_order_relaxed);
+  epoch_.fetch_add(1, std::memory_order_release);
+  epoch_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void WorkerTeam::Run(const std::function<void(const WorkerRank&)>& region) {
+  region_ = &region;
+  running_.store(size_ - 1, std::memory_order_relaxed);
+  epoch_.fetch_add(1, std::memory_order_release);
+  epoch_.notify_all();
+  region(WorkerRank(0, size_, &barrier_));
+  WaitUntilIdle();
+}
+
+void WorkerTeam::WorkerLoop(int rank) {
+  uint32_t seen = 0;
+  while (true) {
+    WaitForChange(epoch_, seen);
+    ++seen;
+    if (stop_.load(std::memory_order_relaxed)) return;
+    (*region_)(WorkerRank(rank, size_, &barrier_));
+    if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) running_.notify_one();
+  }
+}
+
+void WorkerTeam::WaitUntilIdle() {
+  for (int left = running_.load(std::memory_order_acquire); left != 0;
+       left = running_.load(std::memory_order_acquire)) {
+    WaitForChange(running_, left);
+  }
+}
+
+}  // namespace fulgur::base

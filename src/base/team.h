@@ -1,0 +1,80 @@
+// A fixed team of worker threads that runs one function in every worker at once (SPMD), with a
+// barrier inside.
+//
+// The whole forward pass is one entry into the team: workers split each stage among themselves and
+// meet at `WorkerRank::Barrier()` between stages. Waiting spins briefly (another worker is usually
+// microseconds away), then sleeps, so an oversubscribed machine does not burn its cores.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace fulgur::base {
+
+// Reusable barrier for a fixed number of threads. Thread-safe.
+class SpinBarrier {
+ public:
+  explicit SpinBarrier(int num_threads) : num_threads_(num_threads) {}
+
+  // Returns when all threads have arrived. Everything written before by any of them is visible
+  // afterwards.
+  void Wait();
+
+ private:
+  const int num_threads_;
+  alignas(64) std::atomic<int> arrived_{0};
+  alignas(64) std::atomic<uint32_t> generation_{0};
+};
+
+// What a worker knows of itself inside a region.
+class WorkerRank {
+ public:
+  WorkerRank(int rank, int size, SpinBarrier* barrier)
+      : rank_(rank), size_(size), barrier_(barrier) {}
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  void Barrier() const {
+    if (size_ > 1) barrier_->Wait();
+  }
+
+  // This worker's contiguous share [begin, end) of n units, in multiples of `grain`.
+  std::pair<int64_t, int64_t> Share(int64_t n, int64_t grain = 1) const;
+
+ private:
+  int rank_;
+  int size_;
+  SpinBarrier* barrier_;
+};
+
+// `size` workers; the calling thread is worker 0. One region at a time; Run is not reentrant.
+class WorkerTeam {
+ public:
+  explicit WorkerTeam(int size);
+  ~WorkerTeam();
+  WorkerTeam(const WorkerTeam&) = delete;
+  WorkerTeam& operator=(const WorkerTeam&) = delete;
+
+  int size() const { return size_; }
+
+  // Calls region(rank) once in every worker and returns when all are done.
+  void Run(const std::function<void(const WorkerRank&)>& region);
+
+ private:
+  void WorkerLoop(int rank);
+  void WaitUntilIdle();
+
+  const int size_;
+  SpinBarrier barrier_;
+  const std::function<void(const WorkerRank&)>* region_ = nullptr;
+  alignas(64) std::atomic<uint32_t> epoch_{0};  // bumped to start a region; odd/even has no meaning
+  alignas(64) std::atomic<int> running_{0};     // workers other than the caller still inside
+  std::atomic<bool> stop_{false};
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace fulgur::base

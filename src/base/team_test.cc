@@ -1,0 +1,53 @@
+#include "base/team.h"
+
+#include <atomic>
+#include <numeric>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace fulgur::base {
+namespace {
+
+TEST(WorkerRankTest, SharesCoverEverythingOnceInGrains) {
+  for (int size : {1, 2, 3, 7}) {
+    for (int64_t n : {0, 1, 5, 64, 1000}) {
+      int64_t next = 0;
+      for (int rank = 0; rank < size; ++rank) {
+        const auto [begin, end] = WorkerRank(rank, size, nullptr).Share(n, 16);
+        EXPECT_EQ(begin, next);
+        EXPECT_TRUE(end == n || end % 16 == 0);
+        next = end;
+      }
+      EXPECT_EQ(next, n);
+    }
+  }
+}
+
+TEST(WorkerTeamTest, EveryWorkerRunsEachRegionOnce) {
+  WorkerTeam team(3);
+  std::vector<int> calls(3, 0);
+  for (int round = 0; round < 500; ++round) {
+    team.Run([&](const WorkerRank& worker) { ++calls[static_cast<size_t>(worker.rank())]; });
+  }
+  EXPECT_EQ(calls, std::vector<int>(3, 500));
+}
+
+TEST(WorkerTeamTest, BarrierPublishesTheStageBefore) {
+  WorkerTeam team(2);
+  std::vector<int> stage(2, 0);
+  std::atomic<int> stale{0};
+  team.Run([&](const WorkerRank& worker) {
+    const auto mine = static_cast<size_t>(worker.rank());
+    for (int step = 1; step <= 2000; ++step) {
+      stage[mine] = step;
+      worker.Barrier();
+      if (stage[1 - mine] != step) ++stale;
+      worker.Barrier();
+    }
+  });
+  EXPECT_EQ(stale, 0);
+}
+
+}  // namespace
+}  // namespace fulgur::base
