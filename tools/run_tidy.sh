@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# clang-tidy over the product's sources, with the compile commands of the release build.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+build=${1:-build/release}
+git ls-files 'src/*.cc' | grep -v -e _test.cc -e /fuzz/ -e /testing/ |
+  xargs -P "$(nproc)" -n 4 clang-tidy -p "$build" --quiet 2>/dev/null
+echo "clang-tidy: clean"
