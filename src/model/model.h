@@ -1,0 +1,72 @@
+// The model: weights, scratch memory and the forward pass over a ragged batch.
+//
+// A value of a row depends on its sequence's tokens up to that row and on nothing else: not on
+// other rows, the chunking of a prompt, or the number of workers. So a request's logits are bit for
+// bit the same however they are computed (in one process, on one kernel table).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "absl/status/statusor.h"
+#include "base/team.h"
+#include "kernels/op_table.h"
+#include "kv/layout.h"
+#include "kv/store.h"
+#include "model/config.h"
+#include "model/step_batch.h"
+#include "model/weights.h"
+
+namespace fulgur::model {
+
+enum class Precision {
+  kNative,     // bf16 between modules, int8 activations before integer weights, bf16 cache rows
+  kReference,  // fp32 everywhere, nothing rounded; needs weights that were loaded as fp32
+};
+
+// The largest step; scratch memory is sized for it once.
+struct StepLimits {
+  int64_t max_tokens = 0;      // T: rows of one step
+  int64_t max_sequences = 0;   // S: sequences of one step
+  int64_t max_logit_rows = 0;  // rows of one step whose logits are wanted
+  int64_t max_position = 0;    // positions are below this
+};
+
+// The sequence memory that a model needs. `lookahead`: tokens written ahead of the accepted ones.
+kv::Layout CacheLayout(const ModelConfig& config, Precision precision, int64_t lookahead);
+
+class Decoder;
+
+// One thread at a time calls Forward. Nothing is allocated inside it.
+class Model {
+ public:
+  // `team`, `ops` and `store` must outlive the model; `store` must have CacheLayout's layout.
+  static absl::StatusOr<std::unique_ptr<Model>> Create(
+      ModelConfig config, Weights weights, Precision precision, const StepLimits& limits,
+      const kernels::OpTable& ops, base::WorkerTeam& team, const kv::Store& store);
+  ~Model();
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  const ModelConfig& config() const;
+  const StepLimits& limits() const;
+
+  // Runs the batch: writes each sequence's pages and slot, and the wanted logits into
+  // [sum of num_logit_rows, V], in batch order. Every sequence's earlier positions must have been
+  // run before, its block table must cover its last position, and a slot appears once. Breaking
+  // this or the limits is a broken invariant (CHECK).
+  void Forward(const StepBatch& batch, std::span<float> logits);
+
+  // Bytes of step scratch, and what Create would need for these limits.
+  int64_t scratch_bytes() const;
+  static int64_t ScratchBytes(const ModelConfig& config, Precision precision,
+                              const StepLimits& limits, int num_workers);
+
+ private:
+  explicit Model(std::unique_ptr<Decoder> decoder);
+
+  std::unique_ptr<Decoder> decoder_;
+};
+
+}  // namespace fulgur::model
