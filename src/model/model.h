@@ -15,15 +15,11 @@
 #include "kv/layout.h"
 #include "kv/store.h"
 #include "model/config.h"
+#include "model/precision.h"
 #include "model/step_batch.h"
 #include "model/weights.h"
 
 namespace fulgur::model {
-
-enum class Precision {
-  kNative,     // bf16 between modules, int8 activations before integer weights, bf16 cache rows
-  kReference,  // fp32 everywhere, nothing rounded; needs weights that were loaded as fp32
-};
 
 // The largest step; scratch memory is sized for it once.
 struct StepLimits {
