@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/team.h"
 #include "tensor/numbers.h"
 
 namespace fulgur::kernels {
@@ -59,6 +60,23 @@ struct ActivationRows {
   const tensor::BFloat16* bf16 = nullptr;
   const int8_t* int8 = nullptr;       // symmetric, one scale per row: x ~ int8 * int8_scale[row]
   const float* int8_scale = nullptr;  // [rows]
+};
+
+// The same for writing; a null representation is not wanted.
+struct RowsOut {
+  float* f32 = nullptr;
+  tensor::BFloat16* bf16 = nullptr;
+  int8_t* int8 = nullptr;
+  float* int8_scale = nullptr;  // [rows]
+};
+
+// y[t, o] = sum_i weight[o, i] x[t, i] in fp32. `x` holds the representation ActivationOf(format).
+struct LinearJob {
+  const PackedLinear* weight = nullptr;
+  ActivationRows x;
+  int64_t x_stride = 0;  // elements from row to row of x, if not x.cols; fp32 and bf16 rows only
+  float* y = nullptr;
+  int64_t y_stride = 0;  // elements from row to row of y, if not weight->out
 };
 
 }  // namespace fulgur::kernels

@@ -1,0 +1,166 @@
+// Arguments of the stages of a layer that are not matrix products: hyper-connections, norms, RoPE,
+// compression, index and attention.
+//
+// Plain views: kernels know rows, not tokens or sequences' owners. Legend: T rows of the batch, S
+// residual streams, H hidden, N heads, D head dim, R rope dims, C compressor channels. RoPE tables
+// hold (cos, sin) of each pair, interleaved: [T, R].
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "kernels/cache_rows.h"
+#include "kernels/linear.h"
+
+namespace fulgur::kernels {
+
+// The product of hyper-connection weights with the streams is summed in slices of this many hidden
+// channels, so that workers may split it and the result stays the same.
+inline constexpr int64_t kHcSliceWidth = 256;
+
+constexpr int64_t HcSlices(int64_t hidden) { return (hidden + kHcSliceWidth - 1) / kHcSliceWidth; }
+
+// streams[t,q] = post_q o[t] + sum_j comb[j][q] streams[t,j], then the partial products of the new
+// streams with the next hyper-connection's fn. Without `o` the streams stay as they are.
+struct HcPostArgs {
+  float* streams = nullptr;  // [T, S, H]
+  int64_t rows = 0;
+  int64_t num_streams = 0;
+  int64_t hidden = 0;
+  const float* o = nullptr;          // [T, H]
+  const float* post_comb = nullptr;  // [T, S + S S]: post, then comb row-major
+  const PackedLinear* fn = nullptr;  // [M, S H] fp32, of the next hyper-connection
+  float* partials = nullptr;         // [T, HcSlices(H), M + 1]: M products, then the sum of squares
+};
+
+// Finishes the products, computes pre, post and comb (Sinkhorn), collapses the streams into one row
+// and applies RMSNorm with weight.
+struct HcPreArgs {
+  const float* streams = nullptr;        // [T, S, H]
+  const int32_t* stream_rows = nullptr;  // row of streams and partials for each output; null: same
+  int64_t rows = 0;                      // output rows
+  int64_t num_streams = 0;
+  int64_t hidden = 0;
+  const float* partials = nullptr;
+  std::span<const float> base;   // [M], M = S (2 + S); before the head S: only pre
+  std::span<const float> scale;  // [3] or [1]
+  int64_t sinkhorn_iters = 0;
+  float hc_eps = 0.0F;
+  float rms_eps = 0.0F;
+  const float* norm_weight = nullptr;  // [H]
+  float* post_comb = nullptr;          // [T, S + S S]; null before the head
+  RowsOut out;                         // [rows, H]
+};
+
+// RMSNorm with weight (no weight: no norm), and conversion of rows.
+struct NormRowsJob {
+  const float* x = nullptr;
+  int64_t rows = 0;
+  int64_t cols = 0;
+  int64_t x_stride = 0;  // if not cols
+  const float* weight = nullptr;
+  float eps = 0.0F;
+  RowsOut out;
+};
+
+// Each head of each row: RMSNorm over the head (optional, weight optional), RoPE on its last dims,
+// Hadamard (optional). An output row is one head: int8 scales are per row and head.
+struct HeadRowsJob {
+  const float* x = nullptr;  // [T, N D]
+  int64_t rows = 0;
+  int64_t heads = 0;
+  int64_t dim = 0;
+  bool normalize = false;
+  const float* weight = nullptr;  // [D]; null: ones
+  float eps = 0.0F;
+  const float* rope = nullptr;  // [T, R]
+  int64_t rope_dim = 0;
+  bool hadamard = false;
+  RowsOut out;  // [T N, D]
+};
+
+// Rows [first_row, first_row + num_rows) of the batch, at consecutive positions of one sequence.
+struct RowRange {
+  int64_t first_position = 0;
+  int64_t first_row = 0;
+  int64_t num_rows = 0;
+};
+
+struct CompressSequence {
+  RowRange range;
+  RingRows ring;      // fp32 rows [kv C, gate C] of earlier positions
+  PagedRows entries;  // written: the entries that these rows complete
+};
+
+// Pools the blocks that are completed by this batch's rows, normalises and rotates them.
+struct CompressArgs {
+  std::span<const CompressSequence> sequences;
+  const float* rows = nullptr;  // [T, 2 C]: kv and gate projections, ape not yet added
+  int64_t ratio = 0;
+  int64_t dim = 0;                     // of an entry; C = 2 dim with overlap, else dim
+  bool overlap = false;                // a block also pools the first halves of the block before it
+  const float* ape = nullptr;          // [ratio, C]
+  const float* norm_weight = nullptr;  // [dim]
+  float eps = 0.0F;
+  const float* rope_freqs = nullptr;  // [R / 2]
+  int64_t rope_dim = 0;
+  bool hadamard = false;
+  RowFormat format = RowFormat::kBf16;
+};
+
+struct IndexSequence {
+  RowRange range;
+  PagedRows keys;
+};
+
+// The index: scores of the visible keys of each row, and the top-k of them (ties: lower index).
+struct IndexArgs {
+  std::span<const IndexSequence> sequences;
+  int64_t row_begin = 0;  // only these rows of the batch
+  int64_t row_end = 0;
+  const float* q_f32 = nullptr;    // [T, heads, dim] with fp32 keys, or
+  const int8_t* q_int8 = nullptr;  // with int8 keys
+  const float* q_scale = nullptr;  // [T, heads]
+  const float* weights = nullptr;  // [T, heads]
+  float weight_scale = 0.0F;
+  int64_t heads = 0;
+  int64_t dim = 0;
+  int64_t ratio = 0;  // a row at position p sees entries below (p + 1) / ratio
+  int64_t topk = 0;
+  float* scores = nullptr;  // [row_end - row_begin, scores_stride]; rows that see <= topk: unused
+  int64_t scores_stride = 0;
+  int32_t* selected = nullptr;  // [T, topk], ascending
+  int32_t* counts = nullptr;    // [T]
+};
+
+struct AttentionSequence {
+  RowRange range;
+  RingRows window;       // keys before first_position
+  PagedRows compressed;  // null base: none
+};
+
+// One latent key-value head for all query heads, a joint softmax over window and compressed rows
+// with one sink logit per head, and the inverse rotation of the result. Keys are taken in the order
+// window by position, then compressed by index.
+struct AttentionArgs {
+  std::span<const AttentionSequence> sequences;
+  const float* q_f32 = nullptr;              // [T, N, D] with fp32 keys, or
+  const tensor::BFloat16* q_bf16 = nullptr;  // with bf16 keys
+  const std::byte* new_rows = nullptr;       // [T] keys of this batch's rows, in `format`
+  RowFormat format = RowFormat::kBf16;
+  int64_t heads = 0;
+  int64_t dim = 0;
+  int64_t window = 0;                 // keys, the row itself included
+  int64_t ratio = 0;                  // of compressed rows; 0: none
+  const int32_t* selected = nullptr;  // [T, topk] of the index; null: all visible
+  const int32_t* counts = nullptr;    // [T]
+  int64_t topk = 0;
+  const float* sink = nullptr;  // [N]
+  float scale = 0.0F;
+  const float* rope = nullptr;  // [T, R]
+  int64_t rope_dim = 0;
+  float* out_f32 = nullptr;              // [T, N D]
+  tensor::BFloat16* out_bf16 = nullptr;  // either may be null
+};
+
+}  // namespace fulgur::kernels

@@ -1,0 +1,50 @@
+// The stages of a DeepSeek-V4 layer as function pointers: the one place where a backend plugs in.
+//
+// Each op is SPMD: every worker of the team calls it with the same arguments and its own rank,
+// does its share and returns without waiting for the others; the caller puts a barrier before
+// anybody reads the result. Results depend on neither the number of workers nor the other rows of
+// the batch. The scalar table is the specification: integer products of other tables equal it bit
+// for bit, real-valued ones up to rounding. Ops never fail and never allocate after warm-up.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "base/machine.h"
+#include "base/team.h"
+#include "kernels/expert_args.h"
+#include "kernels/layer_args.h"
+#include "kernels/linear.h"
+
+namespace fulgur::kernels {
+
+struct OpTable {
+  std::string_view name;
+
+  // Independent products of one region; workers share the channels of all jobs.
+  void (*linear)(std::span<const LinearJob>, const base::WorkerRank&);
+  void (*norm_rows)(std::span<const NormRowsJob>, const base::WorkerRank&);
+
+  void (*hc_post)(const HcPostArgs&, const base::WorkerRank&);
+  void (*hc_pre)(const HcPreArgs&, const base::WorkerRank&);
+
+  void (*head_rows)(std::span<const HeadRowsJob>, const base::WorkerRank&);
+  void (*compress)(const CompressArgs&, const base::WorkerRank&);
+  void (*index_scores)(const IndexArgs&, const base::WorkerRank&);
+  void (*index_select)(const IndexArgs&, const base::WorkerRank&);  // after index_scores
+  void (*sparse_attention)(const AttentionArgs&, const base::WorkerRank&);
+
+  void (*route)(const RouteArgs&, const base::WorkerRank&);
+  void (*expert_gate_up)(const ExpertArgs&, const base::WorkerRank&);
+  void (*expert_down)(const ExpertArgs&, const base::WorkerRank&);
+};
+
+enum class OpChoice { kAuto, kScalar, kAvx512 };
+
+// The table for a machine; kAuto takes the fastest that it supports. Asking for a table that the
+// machine cannot run is a broken invariant: check Supports first.
+const OpTable& SelectOps(const base::Machine& machine, OpChoice choice);
+
+bool Supports(const base::Machine& machine, OpChoice choice);
+
+}  // namespace fulgur::kernels

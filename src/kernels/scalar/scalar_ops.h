@@ -1,0 +1,24 @@
+// The scalar table: plain loops, double accumulation where the maths is real-valued. It is the
+// specification of every op and the path of reference precision.
+#pragma once
+
+#include <span>
+
+#include "kernels/op_table.h"
+
+namespace fulgur::kernels::scalar {
+
+void Linear(std::span<const LinearJob> jobs, const base::WorkerRank& worker);      // linear.cc
+void NormRows(std::span<const NormRowsJob> jobs, const base::WorkerRank& worker);  // quantize.cc
+void ExpertGateUp(const ExpertArgs& args, const base::WorkerRank& worker);         // experts.cc
+void ExpertDown(const ExpertArgs& args, const base::WorkerRank& worker);           // experts.cc
+void HcPost(const HcPostArgs& args, const base::WorkerRank& worker);  // hyper_connection.cc
+void HcPre(const HcPreArgs& args, const base::WorkerRank& worker);    // hyper_connection.cc
+void HeadRows(std::span<const HeadRowsJob> jobs, const base::WorkerRank& worker);  // attention.cc
+void SparseAttention(const AttentionArgs& args, const base::WorkerRank& worker);   // attention.cc
+void Compress(const CompressArgs& args, const base::WorkerRank& worker);           // compressor.cc
+void IndexScores(const IndexArgs& args, const base::WorkerRank& worker);           // indexer.cc
+void IndexSelect(const IndexArgs& args, const base::WorkerRank& worker);           // indexer.cc
+void Route(const RouteArgs& args, const base::WorkerRank& worker);                 // router.cc
+
+}  // namespace fulgur::kernels::scalar
