@@ -6,6 +6,8 @@
 // token ids only.
 #pragma once
 
+#include <array>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -15,11 +17,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "sample/logprobs.h"
 #include "sample/sampling_params.h"
 
 namespace fulgur::engine {
 
 using RequestId = uint64_t;
+using Clock = std::chrono::steady_clock;
+using sample::TokenLogprob;
 
 enum class FinishReason {
   kStop,    // an end-of-sequence or stop token
@@ -28,16 +33,23 @@ enum class FinishReason {
   kError,   // the engine failed; `error` says how
 };
 
-struct TokenLogprob {
-  int32_t token = 0;
-  float logprob = 0.0F;
-  int32_t rank = 0;  // 1: the most probable
-};
-
 struct OutputToken {
   int32_t token = 0;
   std::optional<TokenLogprob> logprob;     // of this token, when asked for
   std::vector<TokenLogprob> alternatives;  // the most probable ones, best first
+};
+
+// What became of a request, for metrics. Times that never came are unset.
+struct RequestRecord {
+  Clock::time_point submitted;
+  std::optional<Clock::time_point> scheduled;    // first part of the prompt computed
+  std::optional<Clock::time_point> first_token;  // end of the prefill
+  std::optional<Clock::time_point> last_token;
+  Clock::time_point finished;
+  int64_t num_prompt_tokens = 0;
+  int64_t num_output_tokens = 0;
+  int64_t num_computed_prompt_tokens = 0;  // the rest came from a cache
+  int64_t num_preemptions = 0;
 };
 
 struct RequestEvent {
@@ -46,10 +58,16 @@ struct RequestEvent {
   std::optional<int32_t> stop_token;  // the token that ended it, if finish is kStop
   std::string error;                  // one sentence, if finish is kError
 
-  // Once, with the first event of a request that asked for it. Entry 0 has no probability and is
+  // Once, with the first event of a request that asked for it: one entry per prompt token, the
+  // token itself first, then the most probable ones, best first. Entry 0 has no probability and is
   // left empty.
   std::vector<std::vector<TokenLogprob>> prompt_logprobs;
   int64_t num_cached_tokens = 0;  // prompt tokens that were not computed again
+
+  Clock::time_point time;               // when the step that made it ended
+  std::optional<RequestRecord> record;  // with the last event
+  // A scripted engine only, with the last event (kAbort): the script wants the connection to break.
+  bool disconnect = false;
 };
 
 using EventSink = std::function<void(RequestEvent)>;
@@ -60,7 +78,12 @@ struct Request {
   int32_t priority = 0;  // lower runs first, if the engine schedules by priority
   // Text that a scripted engine matches on: the last user message. The model engine ignores it.
   std::string script_key;
+  std::optional<Clock::time_point> deadline;  // aborted if it has not finished by then
 };
+
+// Upper bounds of the buckets of step sizes (vLLM's iteration_tokens_total); a last one is open.
+inline constexpr std::array<int64_t, 13> kStepTokenBounds = {1,   8,    16,   32,   64,   128,  256,
+                                                             512, 1024, 2048, 4096, 8192, 16384};
 
 struct EngineStats {
   int64_t num_running = 0;
@@ -74,6 +97,14 @@ struct EngineStats {
   int64_t prefix_queries_tokens = 0;  // since start
   int64_t prefix_hits_tokens = 0;     // since start
   int64_t num_steps = 0;
+
+  int64_t waiting_prompt_tokens = 0;  // of the requests that wait
+  // Finished since start: [FinishReason].
+  std::array<int64_t, 4> num_finished = {};
+  int64_t num_bad_logits = 0;                                         // requests ended by NaN
+  std::array<int64_t, kStepTokenBounds.size() + 1> step_tokens = {};  // steps per bucket
+  int64_t step_tokens_sum = 0;                                        // tokens of all steps
+  double seconds_in_step = 0.0;  // how long the step now running has taken; 0 between steps
 };
 
 class Engine {
@@ -82,7 +113,7 @@ class Engine {
 
   // Queues a request. Refuses at once, with the numbers, what can never run: a prompt or prompt +
   // max_tokens over the context (kInvalidArgument), memory that the whole machine lacks
-  // (kResourceExhausted), a dead or closing engine (kUnavailable).
+  // (kResourceExhausted), a dead, closing or overfull engine (kUnavailable).
   virtual absl::StatusOr<RequestId> Submit(Request request, EventSink sink) = 0;
 
   // Ends a request; its memory is free at the next step and its last event says kAbort. Unknown ids

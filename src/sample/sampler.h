@@ -1,0 +1,50 @@
+// Chooses the next token of a request from one row of logits.
+//
+// The choice is a pure function of the row, the request's parameters and seed, and the tokens so
+// far. Steps, in vLLM's order: allowed ids, bad words, min_tokens, logit bias, penalties,
+// temperature, min-p, top-k, top-p, then the largest (score + Gumbel noise).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "sample/sampling_params.h"
+
+namespace fulgur::sample {
+
+// Below this a temperature means greedy.
+inline constexpr float kGreedyTemperature = 1e-5F;
+
+// What a request has said and wants said. All ids are inside the vocabulary.
+struct TokenContext {
+  const SamplingParams& params;
+  uint64_t seed = 0;
+  std::span<const int32_t> prompt;
+  std::span<const int32_t> output;
+  std::span<const int32_t> eos_tokens;  // with params.stop_token_ids: masked below min_tokens
+
+  int64_t position() const { return static_cast<int64_t>(prompt.size() + output.size()); }
+};
+
+// Owns scratch for one row. One thread at a time; several samplers may work side by side.
+class Sampler {
+ public:
+  explicit Sampler(int64_t vocab_size);
+
+  // logits: [V]. kInternal if the row holds NaN or infinity, kInvalidArgument if the request's own
+  // masks leave no token. Does not allocate once it has seen the largest top_k in use.
+  absl::StatusOr<int32_t> Sample(std::span<const float> logits, const TokenContext& context);
+
+ private:
+  void Process(std::span<const float> logits, const TokenContext& context);
+  void ApplyPenalties(const TokenContext& context);
+  int32_t Draw(const TokenContext& context);
+
+  std::vector<float> scores_;    // [V]
+  std::vector<int32_t> counts_;  // [V], zero between calls
+  std::vector<int32_t> kept_;    // tokens that survive top-k and top-p, best first
+};
+
+}  // namespace fulgur::sample
