@@ -19,8 +19,8 @@ double LogSumExp(std::span<const float> logits);
 // The entry of one token: log softmax, and its place in the order (logit descending, id ascending).
 TokenLogprob LogprobOf(std::span<const float> logits, double log_sum_exp, int32_t token);
 
-// The `count` most probable tokens, best first. count < 0: all of them. Fills `out`.
-void TopLogprobs(std::span<const float> logits, double log_sum_exp, int64_t count,
-                 std::vector<TokenLogprob>& out);
+// Appends the `count` most probable tokens, best first. count < 0: all of them.
+void AppendTopLogprobs(std::span<const float> logits, double log_sum_exp, int64_t count,
+                       std::vector<TokenLogprob>& out);
 
 }  // namespace fulgur::sample

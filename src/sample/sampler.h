@@ -38,13 +38,21 @@ class Sampler {
   absl::StatusOr<int32_t> Sample(std::span<const float> logits, const TokenContext& context);
 
  private:
+  // The processors up to the penalties: raw logits -> scores_.
   void Process(std::span<const float> logits, const TokenContext& context);
-  void ApplyPenalties(const TokenContext& context);
-  int32_t Draw(const TokenContext& context);
+  void MaskAllBut(std::span<const float> logits, std::span<const int32_t> allowed);
+  void MaskBadWords(const TokenContext& context);
+  void MaskStops(const TokenContext& context);
+  void Penalize(const TokenContext& context);
+  // min-p, top-k and top-p all keep the first tokens of the order. Fills kept_ and returns true,
+  // or returns false: then the tokens of at least `floor` are kept.
+  bool Truncate(const SamplingParams& params, float& floor);
+  // `listed`: kept_ holds the candidates; else all tokens of at least `floor` are.
+  void KeepTopP(float top_p, float floor, bool listed);
 
   std::vector<float> scores_;    // [V]
   std::vector<int32_t> counts_;  // [V], zero between calls
-  std::vector<int32_t> kept_;    // tokens that survive top-k and top-p, best first
+  std::vector<int32_t> kept_;    // best first
 };
 
 }  // namespace fulgur::sample

@@ -1,0 +1,75 @@
+#include "sample/order.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "base/check.h"
+
+namespace fulgur::sample {
+namespace {
+
+// Independent lanes, so that the compiler may use vector registers without reordering floats.
+constexpr size_t kLanes = 16;
+
+float Max(std::span<const float> values) {
+  std::array<float, kLanes> lanes;
+  lanes.fill(values[0]);
+  size_t i = 0;
+  for (; i + kLanes <= values.size(); i += kLanes) {
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      const float value = values[i + lane];
+      lanes[lane] = value > lanes[lane] ? value : lanes[lane];
+    }
+  }
+  float max = *std::max_element(lanes.begin(), lanes.end());
+  for (; i < values.size(); ++i) max = std::max(max, values[i]);
+  return max;
+}
+
+}  // namespace
+
+int32_t ArgMax(std::span<const float> values) {
+  CHECK(!values.empty());
+  const auto place = std::find(values.begin(), values.end(), Max(values));
+  return static_cast<int32_t>(place - values.begin());
+}
+
+void TopIndices(std::span<const float> values, int64_t count, std::vector<int32_t>& out) {
+  out.clear();
+  const size_t wanted = std::min(static_cast<size_t>(count), values.size());
+  if (wanted == 0) return;
+  // A heap of the best so far with the last of them on top: most values lose against it at once.
+  const auto before = [&](int32_t a, int32_t b) { return Before(values, a, b); };
+  for (size_t i = 0; i < wanted; ++i) out.push_back(static_cast<int32_t>(i));
+  std::make_heap(out.begin(), out.end(), before);
+  float worst = values[static_cast<size_t>(out.front())];
+  for (size_t i = wanted; i < values.size(); ++i) {
+    if (values[i] <= worst) continue;  // an equal one with a higher index loses, too
+    std::pop_heap(out.begin(), out.end(), before);
+    out.back() = static_cast<int32_t>(i);
+    std::push_heap(out.begin(), out.end(), before);
+    worst = values[static_cast<size_t>(out.front())];
+  }
+  std::sort_heap(out.begin(), out.end(), before);
+}
+
+int32_t RankOf(std::span<const float> values, int32_t index) {
+  const auto place = static_cast<size_t>(index);
+  const float value = values[place];
+  int32_t rank = 1;
+  for (size_t i = 0; i < place; ++i) rank += values[i] >= value ? 1 : 0;
+  for (size_t i = place + 1; i < values.size(); ++i) rank += values[i] > value ? 1 : 0;
+  return rank;
+}
+
+bool HasNonFinite(std::span<const float> values) {
+  constexpr uint32_t kExponent = 0x7F800000U;
+  uint32_t found = 0;
+  for (const float value : values) {
+    found |= (std::bit_cast<uint32_t>(value) & kExponent) == kExponent ? 1U : 0U;
+  }
+  return found != 0;
+}
+
+}  // namespace fulgur::sample
