@@ -86,6 +86,28 @@ struct RowRange {
   int64_t num_rows = 0;
 };
 
+// streams[t, j] = the embedding of token t, for every stream j.
+struct EmbedArgs {
+  const int32_t* tokens = nullptr;               // [T]
+  const float* table_f32 = nullptr;              // [V, H], or
+  const tensor::BFloat16* table_bf16 = nullptr;  // [V, H]
+  float* streams = nullptr;                      // [T, S, H]
+  int64_t rows = 0;
+  int64_t num_streams = 0;
+  int64_t hidden = 0;
+};
+
+struct RingSequence {
+  RowRange range;
+  RingRows ring;
+};
+
+// Keeps the last rows of each range in its ring, for the steps to come.
+struct RingWriteJob {
+  std::span<const RingSequence> sequences;
+  const std::byte* rows = nullptr;  // [T], ring.row_bytes each
+};
+
 struct CompressSequence {
   RowRange range;
   RingRows ring;      // fp32 rows [kv C, gate C] of earlier positions

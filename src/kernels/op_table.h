@@ -21,6 +21,8 @@ namespace fulgur::kernels {
 struct OpTable {
   std::string_view name;
 
+  void (*embed)(const EmbedArgs&, const base::WorkerRank&);
+
   // Independent products of one region; workers share the channels of all jobs.
   void (*linear)(std::span<const LinearJob>, const base::WorkerRank&);
   void (*norm_rows)(std::span<const NormRowsJob>, const base::WorkerRank&);
@@ -33,6 +35,9 @@ struct OpTable {
   void (*index_scores)(const IndexArgs&, const base::WorkerRank&);
   void (*index_select)(const IndexArgs&, const base::WorkerRank&);  // after index_scores
   void (*sparse_attention)(const AttentionArgs&, const base::WorkerRank&);
+
+  // Overwrites earlier positions: only after everything that reads them.
+  void (*write_rings)(std::span<const RingWriteJob>, const base::WorkerRank&);
 
   void (*route)(const RouteArgs&, const base::WorkerRank&);
   void (*expert_gate_up)(const ExpertArgs&, const base::WorkerRank&);

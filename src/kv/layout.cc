@@ -17,8 +17,7 @@ int64_t Append(int64_t* end, int64_t bytes) {
 
 }  // namespace
 
-Layout::Layout(const LayoutParams& params)
-    : params_(params), element_bytes_(params.format == RowFormat::kF32 ? 4 : 2) {
+Layout::Layout(const LayoutParams& params) : params_(params) {
   for (const int64_t ratio : params.ratios) layers_.push_back(PlaceLayer(ratio));
 }
 
@@ -42,11 +41,7 @@ LayerLayout Layout::PlaceLayer(int64_t ratio) {
   layer.rows_offset = Append(&page_bytes_, layer.rows_per_page * row_bytes());
   if (ratio != kOverlapRatio) return layer;
   layer.index_compressor = PlaceRing(ratio, params_.index_head_dim);
-  const int64_t key_bytes = params_.format == RowFormat::kF32 ? kF32Bytes : 1;
-  layer.keys_offset =
-      Append(&page_bytes_, layer.rows_per_page * params_.index_head_dim * key_bytes);
-  if (params_.format == RowFormat::kF32) return layer;
-  layer.scales_offset = Append(&page_bytes_, layer.rows_per_page * kF32Bytes);
+  layer.keys_offset = Append(&page_bytes_, layer.rows_per_page * key_bytes());
   return layer;
 }
 

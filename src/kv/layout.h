@@ -12,15 +12,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/cache_rows.h"
+
 namespace fulgur::kv {
 
 inline constexpr int64_t kPageTokens = 256;
-
-// How cached rows are stored. Compressor rings are fp32 always.
-enum class RowFormat {
-  kF32,   // rows and indexer keys fp32: reference precision
-  kBf16,  // rows bf16; indexer keys int8 with one fp32 scale per key
-};
 
 struct LayoutParams {
   std::vector<int64_t> ratios;  // per layer: 0 (no compression), or a divisor of 256
@@ -28,11 +24,12 @@ struct LayoutParams {
   int64_t index_head_dim = 0;
   int64_t sliding_window = 0;
   int64_t lookahead = 0;  // tokens that may be written ahead of the accepted ones (drafts)
-  RowFormat format = RowFormat::kBf16;
+  kernels::RowFormat row_format = kernels::RowFormat::kBf16;        // windows, compressed rows
+  kernels::RowFormat key_format = kernels::RowFormat::kInt8Scaled;  // indexer keys
 };
 
-// Raw compressor inputs of the latest tokens: row (position mod rows) is u[cols] then g[cols],
-// fp32.
+// Compressor inputs of the latest tokens, fp32: row (position mod rows) holds the kv projection
+// [cols], then the gate projection [cols].
 struct CompressorRing {
   int64_t offset = 0;  // bytes from the start of the slot
   int64_t rows = 0;
@@ -48,7 +45,6 @@ struct LayerLayout {
   int64_t rows_per_page = 0;        // 256 / ratio
   int64_t rows_offset = 0;          // page: [rows_per_page, head_dim]
   int64_t keys_offset = 0;          // page: [rows_per_page, index_head_dim], indexer layers
-  int64_t scales_offset = 0;        // page: [rows_per_page] fp32, int8 keys only
 
   bool has_indexer() const { return index_compressor.rows != 0; }
 };
@@ -63,7 +59,10 @@ class Layout {
   int64_t page_bytes() const { return page_bytes_; }
   int64_t slot_bytes() const { return slot_bytes_; }
   int64_t window_rows() const { return params_.sliding_window + params_.lookahead; }
-  int64_t row_bytes() const { return params_.head_dim * element_bytes_; }
+  int64_t row_bytes() const { return kernels::RowBytes(params_.row_format, params_.head_dim); }
+  int64_t key_bytes() const {
+    return kernels::RowBytes(params_.key_format, params_.index_head_dim);
+  }
 
   static constexpr int64_t PagesFor(int64_t tokens) {
     return (tokens + kPageTokens - 1) / kPageTokens;
@@ -74,7 +73,6 @@ class Layout {
   CompressorRing PlaceRing(int64_t ratio, int64_t dim);
 
   LayoutParams params_;
-  int64_t element_bytes_ = 0;
   int64_t page_bytes_ = 0;
   int64_t slot_bytes_ = 0;
   std::vector<LayerLayout> layers_;

@@ -10,33 +10,32 @@ namespace fulgur::kv {
 namespace {
 
 // The published shape of DeepSeek-V4-Flash: 2 layers without compression, 21 of ratio 4, 20 of 128.
-LayoutParams Flash(RowFormat format) {
+LayoutParams Flash() {
   LayoutParams params;
   params.head_dim = 512;
   params.index_head_dim = 128;
   params.sliding_window = 128;
   params.ratios = {0, 0};
   for (int i = 0; i < 41; ++i) params.ratios.push_back(i % 2 == 0 ? 4 : 128);
-  params.format = format;
   return params;
 }
 
 TEST(Layout, PageOfFlash) {
-  const Layout layout(Flash(RowFormat::kBf16));
+  const Layout layout(Flash());
   const int64_t ratio4 = 64 * (512 * 2 + 128 + 4);
   const int64_t ratio128 = 2 * 512 * 2;
   EXPECT_EQ(layout.page_bytes(), 21 * ratio4 + 20 * ratio128);
 }
 
 TEST(Layout, SlotOfFlash) {
-  const Layout layout(Flash(RowFormat::kBf16));
+  const Layout layout(Flash());
   const int64_t windows = 43 * 128 * 512 * 2;
   const int64_t states = 21 * (64 + 16) * 1024 + 20 * 512 * 1024;
   EXPECT_EQ(layout.slot_bytes(), windows + states);
 }
 
 TEST(Layout, LookaheadLengthensEveryRing) {
-  LayoutParams params = Flash(RowFormat::kBf16);
+  LayoutParams params = Flash();
   params.lookahead = 5;
   const Layout layout(params);
   EXPECT_EQ(layout.window_rows(), 133);
@@ -51,7 +50,8 @@ TEST(Layout, PartsDoNotOverlap) {
   params.head_dim = 24;
   params.index_head_dim = 12;
   params.sliding_window = 7;
-  params.format = RowFormat::kF32;
+  params.row_format = kernels::RowFormat::kF32;
+  params.key_format = kernels::RowFormat::kF32;
   const Layout layout(params);
   EXPECT_EQ(layout.layer(1).rows_offset, 0);
   EXPECT_EQ(layout.layer(1).keys_offset, 64 * 24 * 4);
@@ -62,7 +62,7 @@ TEST(Layout, PartsDoNotOverlap) {
 }
 
 TEST(Store, PagesAndSlotsAreApart) {
-  auto store = Store::Create(Layout(Flash(RowFormat::kBf16)), 3, 2);
+  auto store = Store::Create(Layout(Flash()), 3, 2);
   ASSERT_TRUE(store.ok());
   const Layout& layout = store->layout();
   std::memset(store->page(1), 1, static_cast<size_t>(layout.page_bytes()));
@@ -76,7 +76,7 @@ TEST(Store, PagesAndSlotsAreApart) {
 }
 
 TEST(Store, AnAbsurdSizeIsAnErrorNotACrash) {
-  auto store = Store::Create(Layout(Flash(RowFormat::kBf16)), int64_t{1} << 40, 1);
+  auto store = Store::Create(Layout(Flash()), int64_t{1} << 40, 1);
   EXPECT_EQ(store.status().code(), absl::StatusCode::kResourceExhausted);
 }
 

@@ -8,10 +8,12 @@
 
 namespace fulgur::kernels::scalar {
 
-void Linear(std::span<const LinearJob> jobs, const base::WorkerRank& worker);      // linear.cc
-void NormRows(std::span<const NormRowsJob> jobs, const base::WorkerRank& worker);  // quantize.cc
-void ExpertGateUp(const ExpertArgs& args, const base::WorkerRank& worker);         // experts.cc
-void ExpertDown(const ExpertArgs& args, const base::WorkerRank& worker);           // experts.cc
+void Embed(const EmbedArgs& args, const base::WorkerRank& worker);                    // rows.cc
+void WriteRings(std::span<const RingWriteJob> jobs, const base::WorkerRank& worker);  // rows.cc
+void Linear(std::span<const LinearJob> jobs, const base::WorkerRank& worker);         // linear.cc
+void NormRows(std::span<const NormRowsJob> jobs, const base::WorkerRank& worker);     // quantize.cc
+void ExpertGateUp(const ExpertArgs& args, const base::WorkerRank& worker);            // experts.cc
+void ExpertDown(const ExpertArgs& args, const base::WorkerRank& worker);              // experts.cc
 void HcPost(const HcPostArgs& args, const base::WorkerRank& worker);  // hyper_connection.cc
 void HcPre(const HcPreArgs& args, const base::WorkerRank& worker);    // hyper_connection.cc
 void HeadRows(std::span<const HeadRowsJob> jobs, const base::WorkerRank& worker);  // attention.cc
