@@ -37,14 +37,14 @@ struct ExpertTask {
 // expert_gate_up: h[slot] = weight silu(min(gate x, limit)) clamp(up x, -limit, limit).
 // expert_down: out[row] = sum over the row's slots of down h[slot], in the order of `tasks`.
 struct ExpertArgs {
-  std::span<const ExpertTask> tasks;
+  std::span<const ExpertTask> tasks = {};
   const int32_t* slot_row = nullptr;   // [slots] the row of x and out
   const float* slot_weight = nullptr;  // [slots] routing weight; 1 for a shared expert
-  ActivationRows x;                    // [T, H] in every representation that some expert reads
+  ActivationRows x = {};               // [T, H] in every representation that some expert reads
   float swiglu_limit = 0.0F;           // 0: no clamp
   int64_t expert_size = 0;             // F
   float* h = nullptr;                  // [slots, F], written by expert_gate_up
-  ActivationRows h_rows;               // h as the down projections read it (norm_rows between)
+  ActivationRows h_rows = {};          // h as the down projections read it (norm_rows between)
   float* out = nullptr;                // [T, H], overwritten by expert_down
   int64_t rows = 0;                    // T
 };

@@ -42,14 +42,14 @@ struct HcPreArgs {
   int64_t num_streams = 0;
   int64_t hidden = 0;
   const float* partials = nullptr;
-  std::span<const float> base;   // [M], M = S (2 + S); before the head S: only pre
-  std::span<const float> scale;  // [3] or [1]
+  std::span<const float> base = {};   // [M], M = S (2 + S); before the head S: only pre
+  std::span<const float> scale = {};  // [3] or [1]
   int64_t sinkhorn_iters = 0;
   float hc_eps = 0.0F;
   float rms_eps = 0.0F;
   const float* norm_weight = nullptr;  // [H]
   float* post_comb = nullptr;          // [T, S + S S]; null before the head
-  RowsOut out;                         // [rows, H]
+  RowsOut out = {};                    // [rows, H]
 };
 
 // RMSNorm with weight (no weight: no norm), and conversion of rows.
@@ -60,7 +60,7 @@ struct NormRowsJob {
   int64_t x_stride = 0;  // if not cols
   const float* weight = nullptr;
   float eps = 0.0F;
-  RowsOut out;
+  RowsOut out = {};
 };
 
 // Each head of each row: RMSNorm over the head (optional, weight optional), RoPE on its last dims,
@@ -76,7 +76,7 @@ struct HeadRowsJob {
   const float* rope = nullptr;  // [T, R]
   int64_t rope_dim = 0;
   bool hadamard = false;
-  RowsOut out;  // [T N, D]
+  RowsOut out = {};  // [T N, D]
 };
 
 // Rows [first_row, first_row + num_rows) of the batch, at consecutive positions of one sequence.
@@ -98,25 +98,25 @@ struct EmbedArgs {
 };
 
 struct RingSequence {
-  RowRange range;
-  RingRows ring;
+  RowRange range = {};
+  RingRows ring = {};
 };
 
 // Keeps the last rows of each range in its ring, for the steps to come.
 struct RingWriteJob {
-  std::span<const RingSequence> sequences;
+  std::span<const RingSequence> sequences = {};
   const std::byte* rows = nullptr;  // [T], ring.row_bytes each
 };
 
 struct CompressSequence {
-  RowRange range;
-  RingRows ring;      // fp32 rows [kv C, gate C] of earlier positions
-  PagedRows entries;  // written: the entries that these rows complete
+  RowRange range = {};
+  RingRows ring = {};      // fp32 rows [kv C, gate C] of earlier positions
+  PagedRows entries = {};  // written: the entries that these rows complete
 };
 
 // Pools the blocks that are completed by this batch's rows, normalises and rotates them.
 struct CompressArgs {
-  std::span<const CompressSequence> sequences;
+  std::span<const CompressSequence> sequences = {};
   const float* rows = nullptr;  // [T, 2 C]: kv and gate projections, ape not yet added
   int64_t ratio = 0;
   int64_t dim = 0;                     // of an entry; C = 2 dim with overlap, else dim
@@ -131,13 +131,13 @@ struct CompressArgs {
 };
 
 struct IndexSequence {
-  RowRange range;
-  PagedRows keys;
+  RowRange range = {};
+  PagedRows keys = {};
 };
 
 // The index: scores of the visible keys of each row, and the top-k of them (ties: lower index).
 struct IndexArgs {
-  std::span<const IndexSequence> sequences;
+  std::span<const IndexSequence> sequences = {};
   int64_t row_begin = 0;  // only these rows of the batch
   int64_t row_end = 0;
   const float* q_f32 = nullptr;    // [T, heads, dim] with fp32 keys, or
@@ -156,16 +156,16 @@ struct IndexArgs {
 };
 
 struct AttentionSequence {
-  RowRange range;
-  RingRows window;       // keys before first_position
-  PagedRows compressed;  // null base: none
+  RowRange range = {};
+  RingRows window = {};       // keys before first_position
+  PagedRows compressed = {};  // null base: none
 };
 
 // One latent key-value head for all query heads, a joint softmax over window and compressed rows
 // with one sink logit per head, and the inverse rotation of the result. Keys are taken in the order
 // window by position, then compressed by index.
 struct AttentionArgs {
-  std::span<const AttentionSequence> sequences;
+  std::span<const AttentionSequence> sequences = {};
   const float* q_f32 = nullptr;              // [T, N, D] with fp32 keys, or
   const tensor::BFloat16* q_bf16 = nullptr;  // with bf16 keys
   const std::byte* new_rows = nullptr;       // [T] keys of this batch's rows, in `format`

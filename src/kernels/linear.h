@@ -48,7 +48,7 @@ struct PackedLinear {
   WeightFormat format = WeightFormat::kF32;
   int64_t out = 0;
   int64_t in = 0;
-  std::span<const std::byte> bytes;
+  std::span<const std::byte> bytes = {};
 };
 
 // T rows of K activations, in each representation that some following linear reads; others are
@@ -73,7 +73,7 @@ struct RowsOut {
 // y[t, o] = sum_i weight[o, i] x[t, i] in fp32. `x` holds the representation ActivationOf(format).
 struct LinearJob {
   const PackedLinear* weight = nullptr;
-  ActivationRows x;
+  ActivationRows x = {};
   int64_t x_stride = 0;  // elements from row to row of x, if not x.cols; fp32 and bf16 rows only
   float* y = nullptr;
   int64_t y_stride = 0;  // elements from row to row of y, if not weight->out
