@@ -1,7 +1,7 @@
 // Decides which tokens of which sequences the next step computes, and which memory they use.
 //
 // There is no prefill or decode phase: a step closes each sequence's gap between computed and known
-// tokens, within a budget of tokens. A gap of one (a decode) always comes first, so a long prompt
+// tokens, within a budget of tokens. Gaps of one (decodes) always come first, so a long prompt
 // delays others by no more than its chunk. Sequences are kept in one order - priority, then arrival
 // - by which the budget is dealt out, waiting ones are admitted, and victims of preemption are
 // chosen from the end. Given the same calls, the plans are the same.
@@ -34,7 +34,8 @@ struct SchedulerLimits {
   int64_t max_logit_rows = 0;  // of one step; more than max_num_seqs
   Policy policy = Policy::kFcfs;
   bool chunked_prefill = true;  // false: a prompt is computed in one step
-  // While several prompts want to be computed, none gets more tokens of a step. 0: no limit.
+  // While several prompts want to be computed, none gets more tokens of a step than this. 0: no
+  // limit.
   int64_t long_prefill_token_threshold = 0;
   // Prompts that are computed in part at once; later ones wait. 0: no limit.
   int64_t max_num_partial_prefills = 0;
