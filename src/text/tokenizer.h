@@ -34,7 +34,7 @@ struct EncodeOptions {
   // Ranges that are never read as added tokens, not even in part: what users typed inside a prompt
   // that otherwise carries markup. Ascending and disjoint. The text is still one text: a range
   // limit separates nothing, so ordinary characters on both sides may share a token.
-  std::span<const ByteRange> plain_text;
+  std::span<const ByteRange> plain_text = {};
 
   // Encoding may stop once there are more ids than this; callers that would refuse so long a
   // prompt anyway save the rest of the work.
