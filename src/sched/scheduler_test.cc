@@ -216,18 +216,27 @@ TEST(Scheduler, AHeadWithoutMemoryHoldsBackTheRest) {
   h.ExpectAllFree();
 }
 
+// Two of ten pages stay free for the output of those that run, if they may want as many.
 TEST(Scheduler, WatermarkLeavesRoomForOutput) {
   Harness h({.max_num_seqs = 8, .max_num_batched_tokens = 4096, .watermark = 0.2}, 10);
-  h.Add(6 * kPage - 5, 1000);  // leaves 4 free, and may want 4 more
+  h.Add(6 * kPage - 100, 1000);
+  Sequence* fits = h.Add(2 * kPage - 5, 3);
+  Sequence* waits = h.Add(1, 3);
   h.Step();
-  Sequence* fits = h.Add(2 * kPage, 1);
-  Sequence* waits = h.Add(1 * kPage, 1000);
+  EXPECT_EQ(fits->state, SequenceState::kRunning);
+  EXPECT_EQ(waits->state, SequenceState::kWaiting);
+  while (fits->state == SequenceState::kRunning) h.Step();
   h.Step();
-  EXPECT_EQ(fits->state, SequenceState::kFinished);
   EXPECT_EQ(waits->state, SequenceState::kRunning);
-  Sequence* late = h.Add(2 * kPage, 1);
+}
+
+TEST(Scheduler, WatermarkIsNoMoreThanTheOutputThatMayCome) {
+  Harness h({.max_num_seqs = 8, .max_num_batched_tokens = 4096, .watermark = 0.9}, 4);
+  Sequence* first = h.Add(2 * kPage - 5, 3);
+  Sequence* second = h.Add(2 * kPage - 5, 3);
   h.Step();
-  EXPECT_EQ(late->state, SequenceState::kWaiting);
+  EXPECT_EQ(first->state, SequenceState::kRunning);
+  EXPECT_EQ(second->state, SequenceState::kRunning);
 }
 
 TEST(Scheduler, NeverFitsIsRefusedWithTheNumbers) {
