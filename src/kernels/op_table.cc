@@ -1,6 +1,10 @@
 #include "kernels/op_table.h"
 
+#include <string>
+#include <utility>
+
 #include "base/check.h"
+#include "kernels/avx512/avx512_ops.h"
 #include "kernels/scalar/scalar_ops.h"
 
 namespace fulgur::kernels {
@@ -24,15 +28,50 @@ constexpr OpTable kScalarOps = {
     .expert_down = scalar::ExpertDown,
 };
 
+// Ops without a vector form stay scalar.
+constexpr OpTable Avx512Ops() {
+  OpTable ops = kScalarOps;
+  ops.name = "avx512";
+  ops.linear = avx512::LinearFma;
+  ops.expert_gate_up = avx512::ExpertGateUpFma;
+  ops.expert_down = avx512::ExpertDownFma;
+  return ops;
+}
+
+constexpr OpTable Avx512Bf16Ops() {
+  OpTable ops = Avx512Ops();
+  ops.name = "avx512-bf16";
+  ops.linear = avx512::LinearDot;
+  ops.expert_gate_up = avx512::ExpertGateUpDot;
+  ops.expert_down = avx512::ExpertDownDot;
+  return ops;
+}
+
+constexpr OpTable kAvx512Ops = Avx512Ops();
+constexpr OpTable kAvx512Bf16Ops = Avx512Bf16Ops();
+
+bool DotIsFast(const base::Machine& machine) {
+  return machine.cpu_name.find("AMD") != std::string::npos;
+}
+
 }  // namespace
 
-bool Supports(const base::Machine& /*machine*/, OpChoice choice) {
-  return choice != OpChoice::kAvx512;
+std::vector<const OpTable*> SupportedOps(const base::Machine& machine) {
+  std::vector<const OpTable*> tables = {&kScalarOps};
+  if (machine.isa.avx512_bf16) tables.push_back(&kAvx512Bf16Ops);
+  if (machine.isa.avx512) tables.push_back(&kAvx512Ops);
+  if (machine.isa.avx512_bf16 && DotIsFast(machine)) std::swap(tables[1], tables[2]);
+  return tables;
+}
+
+bool Supports(const base::Machine& machine, OpChoice choice) {
+  return choice != OpChoice::kAvx512 || machine.isa.avx512;
 }
 
 const OpTable& SelectOps(const base::Machine& machine, OpChoice choice) {
   CHECK(Supports(machine, choice));
-  return kScalarOps;
+  if (choice == OpChoice::kScalar) return kScalarOps;
+  return *SupportedOps(machine).back();
 }
 
 }  // namespace fulgur::kernels

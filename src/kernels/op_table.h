@@ -9,6 +9,7 @@
 
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "base/machine.h"
 #include "base/team.h"
@@ -46,10 +47,17 @@ struct OpTable {
 
 enum class OpChoice { kAuto, kScalar, kAvx512 };
 
-// The table for a machine; kAuto takes the fastest that it supports. Asking for a table that the
-// machine cannot run is a broken invariant: check Supports first.
-const OpTable& SelectOps(const base::Machine& machine, OpChoice choice);
+// Every table that this machine can run, the scalar one first and the one that kAuto takes last.
+std::vector<const OpTable*> SupportedOps(const base::Machine& machine);
 
 bool Supports(const base::Machine& machine, OpChoice choice);
+
+// The table for a machine; kAuto takes the fastest that it supports. Asking for a table that the
+// machine cannot run is a broken invariant: check Supports first.
+//
+// AVX-512 comes in two tables, since bf16 products by VDPBF16PS and by fp32 FMA round differently
+// and a process must use one for everything: VDPBF16PS on AMD, where it has twice the rate of FMA;
+// FMA elsewhere (Intel runs VDPBF16PS at half the rate of FMA).
+const OpTable& SelectOps(const base::Machine& machine, OpChoice choice);
 
 }  // namespace fulgur::kernels

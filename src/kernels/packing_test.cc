@@ -18,29 +18,7 @@ struct Shape {
   int64_t out, in, rows;
 };
 
-struct Rows {
-  std::vector<float> f32;
-  std::vector<tensor::BFloat16> bf16;
-  std::vector<int8_t> int8;
-  std::vector<float> scale;
-  ActivationRows view;
-};
-
-Rows MakeRows(int64_t rows, int64_t cols, uint32_t seed) {
-  std::mt19937 random(seed);
-  Rows x;
-  x.f32 = RandomFloats(rows * cols, 1.0F, random);
-  x.bf16.resize(x.f32.size());
-  x.int8.resize(x.f32.size());
-  x.scale.resize(static_cast<size_t>(rows));
-  NormRowsJob job{.x = x.f32.data(), .rows = rows, .cols = cols};
-  job.out = {nullptr, x.bf16.data(), x.int8.data(), x.scale.data()};
-  scalar::NormRows({&job, 1}, kAlone);
-  x.view = {rows, cols, x.f32.data(), x.bf16.data(), x.int8.data(), x.scale.data()};
-  return x;
-}
-
-double Activation(const Rows& x, ActivationFormat format, int64_t t, int64_t i) {
+double Activation(const RandomRows& x, ActivationFormat format, int64_t t, int64_t i) {
   const auto at = static_cast<size_t>(t * x.view.cols + i);
   switch (format) {
     case ActivationFormat::kF32:
@@ -54,7 +32,7 @@ double Activation(const Rows& x, ActivationFormat format, int64_t t, int64_t i) 
 }
 
 // y of the packed weight against plain dot products with dequantised rows.
-void ExpectProductsMatch(const RandomWeight& w, const PackedLinear& packed, const Rows& x) {
+void ExpectProductsMatch(const RandomWeight& w, const PackedLinear& packed, const RandomRows& x) {
   std::vector<float> y(static_cast<size_t>(x.view.rows * packed.out), NAN);
   const LinearJob job{.weight = &packed, .x = x.view, .y = y.data()};
   scalar::Linear({&job, 1}, kAlone);
@@ -84,7 +62,7 @@ TEST_P(PackingTest, ProductsEqualThoseOfDequantisedRows) {
   for (const Shape& shape : {Shape{64, 128, 1}, Shape{32, 64, 3}, Shape{200, 416, 17},
                              Shape{6, fp4 ? 96 : 37, 2}, Shape{130, fp4 ? 160 : 131, 5}}) {
     const RandomWeight w = MakeRandomWeight(GetParam(), shape.out, shape.in, 7);
-    ExpectProductsMatch(w, w.packed, MakeRows(shape.rows, shape.in, 9));
+    ExpectProductsMatch(w, w.packed, MakeRandomRows(shape.rows, shape.in, 9));
   }
 }
 
@@ -92,7 +70,7 @@ TEST_P(PackingTest, EverySourcePacksToFp32ForReferencePrecision) {
   const RandomWeight w = MakeRandomWeight(GetParam(), 70, 96, 3);
   tensor::Buffer<std::byte> bytes(PackedBytes(w.source, WeightFormat::kF32));
   Pack(w.source, WeightFormat::kF32, bytes.span(), kAlone);
-  ExpectProductsMatch(w, {WeightFormat::kF32, 70, 96, bytes.span()}, MakeRows(4, 96, 5));
+  ExpectProductsMatch(w, {WeightFormat::kF32, 70, 96, bytes.span()}, MakeRandomRows(4, 96, 5));
 }
 
 TEST_P(PackingTest, WorkersPackTheSameBytesAsOneAlone) {

@@ -1,4 +1,4 @@
-// Random weights in every checkpoint format, for tests and benchmarks.
+// Random weights in every checkpoint format and random rows, for tests and benchmarks.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include "base/team.h"
 #include "kernels/packed_layout.h"
 #include "kernels/packing.h"
+#include "kernels/quantize.h"
 #include "tensor/buffer.h"
 
 namespace fulgur::kernels {
@@ -114,6 +115,28 @@ inline RandomWeight MakeRandomWeight(WeightFormat format, int64_t out, int64_t i
   Pack(w.source, format, w.packed_bytes.span(), base::WorkerRank(0, 1, nullptr));
   w.packed = {format, out, in, w.packed_bytes.span()};
   return w;
+}
+
+// Owns rows in all three representations.
+struct RandomRows {
+  std::vector<float> f32;
+  std::vector<tensor::BFloat16> bf16;
+  std::vector<int8_t> int8;
+  std::vector<float> scale;
+  ActivationRows view;
+};
+
+inline RandomRows MakeRandomRows(int64_t rows, int64_t cols, uint32_t seed) {
+  std::mt19937 random(seed);
+  RandomRows x;
+  x.f32 = RandomFloats(rows * cols, 1.0F, random);
+  x.bf16.resize(x.f32.size());
+  x.int8.resize(x.f32.size());
+  x.scale.resize(static_cast<size_t>(rows));
+  const RowsOut out = {nullptr, x.bf16.data(), x.int8.data(), x.scale.data()};
+  for (int64_t t = 0; t < rows; ++t) StoreRow(x.f32.data() + t * cols, cols, t, out);
+  x.view = {rows, cols, x.f32.data(), x.bf16.data(), x.int8.data(), x.scale.data()};
+  return x;
 }
 
 }  // namespace fulgur::kernels

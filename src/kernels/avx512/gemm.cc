@@ -1,0 +1,84 @@
+#include "kernels/avx512/gemm.h"
+
+#include "base/check.h"
+#include "kernels/avx512/scratch.h"
+#include "kernels/avx512/simd.h"
+#include "kernels/packed_layout.h"
+
+namespace fulgur::kernels::avx512 {
+namespace {
+
+constexpr int64_t kCachedRowBytes = 384 * 1024;  // of a 1 MB level-2 cache, beside a panel
+constexpr int64_t kRowGrain = 24;                // a multiple of every tile height
+
+struct RowSource {
+  const std::byte* base = nullptr;
+  int64_t stride_bytes = 0;
+  int64_t row_bytes = 0;
+  int64_t padded_bytes = 0;
+};
+
+RowSource SourceOf(WeightFormat format, const ActivationRows& x, int64_t x_stride) {
+  const int64_t stride = x_stride != 0 ? x_stride : x.cols;
+  const int64_t padded = PaddedInputs(format, x.cols);
+  switch (ActivationOf(format)) {
+    case ActivationFormat::kF32:
+      return {reinterpret_cast<const std::byte*>(x.f32), stride * 4, x.cols * 4, padded * 4};
+    case ActivationFormat::kBf16:
+      return {reinterpret_cast<const std::byte*>(x.bf16), stride * 2, x.cols * 2, padded * 2};
+    case ActivationFormat::kInt8:
+      return {reinterpret_cast<const std::byte*>(x.int8), stride, x.cols, padded};
+  }
+  return {};
+}
+
+// Rows that end inside a kernel's step are copied and padded with zeros.
+void PadRows(const RowSource& source, RowSet& set) {
+  const int64_t bytes = RoundUp(source.padded_bytes, 64);
+  std::byte* copies = Scratch(ScratchUse::kRows, kMaxRows * bytes);
+  for (int64_t r = 0; r < set.rows; ++r) {
+    std::byte* copy = copies + r * bytes;
+    __builtin_memcpy(copy, set.x[r], static_cast<size_t>(source.row_bytes));
+    __builtin_memset(copy + source.row_bytes, 0, static_cast<size_t>(bytes - source.row_bytes));
+    set.x[r] = copy;
+  }
+}
+
+int32_t SumInt8(const std::byte* x, int64_t n) {
+  const __m512i ones = _mm512_set1_epi8(1);
+  __m512i sum = _mm512_setzero_si512();
+  for (int64_t i = 0; i < n; i += 64) {
+    const __mmask64 mask = n - i >= 64 ? ~0ULL : (1ULL << (n - i)) - 1;
+    sum = _mm512_dpbusd_epi32(sum, ones, _mm512_maskz_loadu_epi8(mask, x + i));
+  }
+  return _mm512_reduce_add_epi32(sum);
+}
+
+}  // namespace
+
+void PrepareRows(WeightFormat format, const ActivationRows& x, int64_t x_stride,
+                 const int32_t* index, int64_t first, int64_t count, RowSet& set) {
+  CHECK_LE(count, kMaxRows);
+  const RowSource source = SourceOf(format, x, x_stride);
+  CHECK(source.base != nullptr);
+  set.rows = count;
+  for (int64_t r = 0; r < count; ++r) {
+    const int64_t row = index == nullptr ? first + r : index[first + r];
+    set.x[r] = source.base + row * source.stride_bytes;
+    if (ActivationOf(format) != ActivationFormat::kInt8) continue;
+    set.scale[r] = x.int8_scale[row];
+    set.sum[r] = SumInt8(set.x[r], x.cols);
+  }
+  if (source.padded_bytes != source.row_bytes) PadRows(source, set);
+}
+
+int64_t RowsAtATime(WeightFormat format, int64_t in) {
+  const ActivationFormat activation = ActivationOf(format);
+  const int64_t bytes = activation == ActivationFormat::kF32    ? 4
+                        : activation == ActivationFormat::kBf16 ? 2
+                                                                : 1;
+  const int64_t fitting = kCachedRowBytes / (in * bytes) / kRowGrain * kRowGrain;
+  return fitting < kRowGrain ? kRowGrain : MinInt(fitting, kMaxRows);
+}
+
+}  // namespace fulgur::kernels::avx512

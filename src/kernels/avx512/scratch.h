@@ -1,0 +1,15 @@
+// Memory that a worker reuses from op to op: grows on first use, then never allocates again.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fulgur::kernels::avx512 {
+
+// Uses that are live at the same time.
+enum class ScratchUse { kRows, kDecodedPanel, kTile, kSecondTile, kGate, kAttention, kCount };
+
+// At least `bytes` bytes of the calling thread, at a 64-byte boundary; contents are unspecified.
+std::byte* Scratch(ScratchUse use, int64_t bytes);
+
+}  // namespace fulgur::kernels::avx512
