@@ -1,0 +1,337 @@
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+
+#include "model/layer_step.h"
+
+namespace fulgur::model {
+namespace {
+
+// The stages of one layer's attention, in order. Between two of them lies a barrier.
+class AttentionStep {
+ public:
+  AttentionStep(const StepContext& step, const Layer& layer, int64_t index,
+                const base::WorkerRank& worker)
+      : step_(step),
+        config_(step.config),
+        ops_(step.ops),
+        scratch_(step.scratch),
+        weights_(layer.attention),
+        views_(step.views.layer(index)),
+        worker_(worker),
+        rows_(step.rows()),
+        ratio_(config_.Ratio(index)),
+        native_(step.precision == Precision::kNative) {}
+
+  void Run() {
+    ProjectInputs();
+    worker_.Barrier();
+    MakeLatents();
+    worker_.Barrier();
+    ProjectQueries();
+    worker_.Barrier();
+    MakeQueries();
+    worker_.Barrier();
+    if (choosing()) ChooseEntries();
+    Attend();
+    worker_.Barrier();
+    ProjectGroups();
+    worker_.Barrier();
+    ProjectOutput();
+  }
+
+ private:
+  void ProjectInputs();
+  void MakeLatents();
+  void ProjectQueries();
+  void MakeQueries();
+  void ChooseEntries();
+  void Attend();
+  void ProjectGroups();
+  void ProjectOutput();
+
+  void ProjectCompressor(LinearJobs& jobs, const Compressor& compressor, float* rows) const;
+  void CompressBlocks(const Compressor& compressor,
+                      std::span<const kernels::CompressSequence> sequences, const float* rows,
+                      bool indexer);
+  void WriteRings();
+  kernels::IndexArgs MakeIndexArgs() const;
+
+  bool has_indexer() const { return weights_.indexer.wq_b.out > 0; }
+  // Whether some row sees more entries than the indexer may choose; otherwise all are taken.
+  bool choosing() const {
+    return has_indexer() && step_.end_position / ratio_ > config_.index_topk;
+  }
+  // Rotating queries and keys alike spreads outliers before they are rounded to int8 and changes
+  // no product.
+  bool hadamard() const {
+    return native_ && std::has_single_bit(static_cast<uint64_t>(config_.index_head_dim));
+  }
+  const float* rotation() const {
+    return ratio_ > 0 ? scratch_.compressed_rotation : scratch_.rotation;
+  }
+  kernels::RowFormat row_format() const {
+    return native_ ? kernels::RowFormat::kBf16 : kernels::RowFormat::kF32;
+  }
+  int64_t group_width() const { return config_.num_heads * config_.head_dim / config_.o_groups; }
+
+  const StepContext& step_;
+  const ModelConfig& config_;
+  const kernels::OpTable& ops_;
+  const Scratch& scratch_;
+  const Attention& weights_;
+  const LayerViews& views_;
+  const base::WorkerRank& worker_;
+  const int64_t rows_;
+  const int64_t ratio_;
+  const bool native_;
+};
+
+// One pass over x: latents of queries and keys, and what compression and index need.
+void AttentionStep::ProjectInputs() {
+  LinearJobs jobs(step_, worker_);
+  jobs.Add(weights_.wq_a, scratch_.x, scratch_.q_latent);
+  jobs.Add(weights_.wkv, scratch_.x, scratch_.kv);
+  if (ratio_ > 0) ProjectCompressor(jobs, weights_.compressor, scratch_.compressor_rows);
+  if (has_indexer()) {
+    ProjectCompressor(jobs, weights_.indexer.compressor, scratch_.index_compressor_rows);
+    jobs.Add(weights_.indexer.weights_proj, scratch_.x, scratch_.index_weights);
+  }
+  jobs.Run();
+}
+
+// A row is the kv projection, then the gate projection.
+void AttentionStep::ProjectCompressor(LinearJobs& jobs, const Compressor& compressor,
+                                      float* rows) const {
+  const int64_t cols = compressor.wkv.out;
+  jobs.Add(compressor.wkv, scratch_.x, rows, 2 * cols);
+  jobs.Add(compressor.wgate, scratch_.x, rows + cols, 2 * cols);
+}
+
+void AttentionStep::MakeLatents() {
+  kernels::NormRowsJob latent;
+  latent.x = scratch_.q_latent;
+  latent.rows = rows_;
+  latent.cols = config_.q_lora_rank;
+  latent.weight = weights_.q_norm.data();
+  latent.eps = config_.rms_norm_eps;
+  latent.out = scratch_.q_latent_rows.Out(FormatsOf({&weights_.wq_b, &weights_.indexer.wq_b}));
+  ops_.norm_rows({&latent, 1}, worker_);
+
+  kernels::HeadRowsJob key;
+  key.x = scratch_.kv;
+  key.rows = rows_;
+  key.heads = 1;
+  key.dim = config_.head_dim;
+  key.normalize = true;
+  key.weight = weights_.kv_norm.data();
+  key.eps = config_.rms_norm_eps;
+  key.rope = rotation();
+  key.rope_dim = config_.rope_dim;
+  if (native_) {
+    key.out.bf16 = reinterpret_cast<tensor::BFloat16*>(scratch_.window_rows);
+  } else {
+    key.out.f32 = reinterpret_cast<float*>(scratch_.window_rows);
+  }
+  ops_.head_rows({&key, 1}, worker_);
+
+  if (ratio_ > 0) {
+    CompressBlocks(weights_.compressor, views_.compress, scratch_.compressor_rows, false);
+  }
+  if (has_indexer()) {
+    CompressBlocks(weights_.indexer.compressor, views_.index_compress,
+                   scratch_.index_compressor_rows, true);
+  }
+}
+
+void AttentionStep::CompressBlocks(const Compressor& compressor,
+                                   std::span<const kernels::CompressSequence> sequences,
+                                   const float* rows, bool indexer) {
+  kernels::CompressArgs args;
+  args.sequences = sequences;
+  args.rows = rows;
+  args.ratio = ratio_;
+  args.dim = static_cast<int64_t>(compressor.norm.size());
+  args.overlap = compressor.wkv.out == 2 * args.dim;
+  args.ape = compressor.ape.data();
+  args.norm_weight = compressor.norm.data();
+  args.eps = config_.rms_norm_eps;
+  args.rope_freqs = step_.compressed_frequencies.data();
+  args.rope_dim = config_.rope_dim;
+  args.hadamard = indexer && hadamard();
+  args.format = indexer && native_ ? kernels::RowFormat::kInt8Scaled : row_format();
+  ops_.compress(args, worker_);
+}
+
+void AttentionStep::ProjectQueries() {
+  LinearJobs jobs(step_, worker_);
+  jobs.Add(weights_.wq_b, scratch_.q_latent_rows, scratch_.q);
+  if (choosing()) jobs.Add(weights_.indexer.wq_b, scratch_.q_latent_rows, scratch_.index_q);
+  jobs.Run();
+}
+
+void AttentionStep::MakeQueries() {
+  kernels::HeadRowsJob query;
+  query.x = scratch_.q;
+  query.rows = rows_;
+  query.heads = config_.num_heads;
+  query.dim = config_.head_dim;
+  query.normalize = true;
+  query.eps = config_.rms_norm_eps;
+  query.rope = rotation();
+  query.rope_dim = config_.rope_dim;
+  query.out = scratch_.q_rows.Out({.f32 = !native_, .bf16 = native_});
+  ops_.head_rows({&query, 1}, worker_);
+  if (!choosing()) return;
+
+  kernels::HeadRowsJob index_query;
+  index_query.x = scratch_.index_q;
+  index_query.rows = rows_;
+  index_query.heads = config_.index_heads;
+  index_query.dim = config_.index_head_dim;
+  index_query.rope = rotation();
+  index_query.rope_dim = config_.rope_dim;
+  index_query.hadamard = hadamard();
+  index_query.out = scratch_.index_q_rows.Out({.f32 = !native_, .int8 = native_});
+  ops_.head_rows({&index_query, 1}, worker_);
+}
+
+kernels::IndexArgs AttentionStep::MakeIndexArgs() const {
+  kernels::IndexArgs args;
+  args.sequences = views_.index;
+  if (native_) {
+    args.q_int8 = scratch_.index_q_rows.int8;
+    args.q_scale = scratch_.index_q_rows.int8_scale;
+  } else {
+    args.q_f32 = scratch_.index_q_rows.f32;
+  }
+  args.weights = scratch_.index_weights;
+  args.heads = config_.index_heads;
+  args.dim = config_.index_head_dim;
+  args.weight_scale = 1.0F / std::sqrt(static_cast<float>(args.heads * args.dim));
+  args.ratio = ratio_;
+  args.topk = config_.index_topk;
+  args.scores = scratch_.index_scores;
+  args.scores_stride = step_.end_position / ratio_;
+  args.selected = scratch_.selected;
+  args.counts = scratch_.selected_count;
+  return args;
+}
+
+// As many rows at a time as there is room for scores.
+void AttentionStep::ChooseEntries() {
+  kernels::IndexArgs args = MakeIndexArgs();
+  const int64_t block = scratch_.index_score_count / args.scores_stride;
+  for (int64_t row = 0; row < rows_; row += block) {
+    args.row_begin = row;
+    args.row_end = std::min(row + block, rows_);
+    ops_.index_scores(args, worker_);
+    worker_.Barrier();
+    ops_.index_select(args, worker_);
+    worker_.Barrier();
+  }
+}
+
+void AttentionStep::Attend() {
+  const Formats out = FormatsOf({weights_.wo_a.data()});
+  kernels::AttentionArgs args;
+  args.sequences = views_.attention;
+  args.q_f32 = native_ ? nullptr : scratch_.q_rows.f32;
+  args.q_bf16 = native_ ? scratch_.q_rows.bf16 : nullptr;
+  args.new_rows = scratch_.window_rows;
+  args.format = row_format();
+  args.heads = config_.num_heads;
+  args.dim = config_.head_dim;
+  args.window = config_.sliding_window;
+  args.ratio = ratio_;
+  if (choosing()) {
+    args.selected = scratch_.selected;
+    args.counts = scratch_.selected_count;
+    args.topk = config_.index_topk;
+  }
+  args.sink = weights_.sink.data();
+  args.scale = 1.0F / std::sqrt(static_cast<float>(config_.head_dim));
+  args.rope = rotation();
+  args.rope_dim = config_.rope_dim;
+  args.out_f32 = out.bf16 ? nullptr : scratch_.attended.f32;
+  args.out_bf16 = out.bf16 ? scratch_.attended.bf16 : nullptr;
+  ops_.sparse_attention(args, worker_);
+}
+
+// Each group of heads through its own matrix. Nothing reads older positions any more: the rings
+// may take the new rows.
+void AttentionStep::ProjectGroups() {
+  const int64_t width = group_width();
+  const int64_t heads_width = config_.num_heads * config_.head_dim;
+  const Formats wanted = FormatsOf({weights_.wo_a.data()});
+  if (wanted.int8) {
+    for (int64_t g = 0; g < config_.o_groups; ++g) {
+      kernels::NormRowsJob quantize;
+      quantize.x = scratch_.attended.f32 + g * width;
+      quantize.x_stride = heads_width;
+      quantize.rows = rows_;
+      quantize.cols = width;
+      quantize.out.int8 = scratch_.attended.int8 + g * rows_ * width;
+      quantize.out.int8_scale = scratch_.attended.int8_scale + g * rows_;
+      ops_.norm_rows({&quantize, 1}, worker_);
+    }
+    worker_.Barrier();
+  }
+  LinearJobs jobs(step_, worker_);
+  for (int64_t g = 0; g < config_.o_groups; ++g) {
+    kernels::LinearJob job;
+    job.weight = &weights_.wo_a[static_cast<size_t>(g)];
+    job.x.rows = rows_;
+    job.x.cols = width;
+    if (wanted.int8) {
+      job.x.int8 = scratch_.attended.int8 + g * rows_ * width;
+      job.x.int8_scale = scratch_.attended.int8_scale + g * rows_;
+    } else {
+      if (wanted.f32) job.x.f32 = scratch_.attended.f32 + g * width;
+      if (wanted.bf16) job.x.bf16 = scratch_.attended.bf16 + g * width;
+      job.x_stride = heads_width;
+    }
+    job.y = scratch_.grouped + g * config_.o_lora_rank;
+    job.y_stride = config_.o_groups * config_.o_lora_rank;
+    jobs.Add(job);
+  }
+  jobs.Run();
+  WriteRings();
+}
+
+void AttentionStep::WriteRings() {
+  const std::array<kernels::RingWriteJob, 3> jobs = {
+      {{views_.window_rings, scratch_.window_rows},
+       {views_.compressor_rings, reinterpret_cast<const std::byte*>(scratch_.compressor_rows)},
+       {views_.index_compressor_rings,
+        reinterpret_cast<const std::byte*>(scratch_.index_compressor_rows)}}};
+  ops_.write_rings(jobs, worker_);
+}
+
+void AttentionStep::ProjectOutput() {
+  const Formats wanted = FormatsOf({&weights_.wo_b});
+  ActivationBuffer rows = scratch_.grouped_rows;
+  rows.f32 = scratch_.grouped;  // as it is
+  if (!wanted.f32) {
+    kernels::NormRowsJob convert;
+    convert.x = scratch_.grouped;
+    convert.rows = rows_;
+    convert.cols = config_.o_groups * config_.o_lora_rank;
+    convert.out = rows.Out(wanted);
+    ops_.norm_rows({&convert, 1}, worker_);
+    worker_.Barrier();
+  }
+  LinearJobs jobs(step_, worker_);
+  jobs.Add(weights_.wo_b, rows, scratch_.o);
+  jobs.Run();
+}
+
+}  // namespace
+
+void RunAttention(const StepContext& step, const Layer& layer, int64_t index,
+                  const base::WorkerRank& worker) {
+  AttentionStep(step, layer, index, worker).Run();
+}
+
+}  // namespace fulgur::model

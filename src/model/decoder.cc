@@ -1,0 +1,192 @@
+#include "model/decoder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "model/rope.h"
+
+namespace fulgur::model {
+namespace {
+
+Scratch PlaceScratch(const ModelConfig& config, Precision precision, const StepLimits& limits,
+                     int num_workers, const kv::MappedMemory& memory) {
+  Arena arena(memory.data());
+  return Scratch(config, precision, limits, num_workers, arena);
+}
+
+}  // namespace
+
+Decoder::Decoder(ModelConfig config, Weights weights, Precision precision, const StepLimits& limits,
+                 const kernels::OpTable& ops, base::WorkerTeam& team, const kv::Store& store,
+                 kv::MappedMemory scratch_memory)
+    : config_(std::move(config)),
+      weights_(std::move(weights)),
+      precision_(precision),
+      limits_(limits),
+      ops_(ops),
+      team_(team),
+      store_(store),
+      scratch_memory_(std::move(scratch_memory)),
+      scratch_(PlaceScratch(config_, precision_, limits_, team_.size(), scratch_memory_)),
+      frequencies_(RopeFrequencies(config_, false)),
+      compressed_frequencies_(RopeFrequencies(config_, true)),
+      region_([this](const base::WorkerRank& worker) { RunStep(worker); }),
+      views_(store_, config_.num_layers, limits_.max_sequences),
+      step_{.config = config_,
+            .ops = ops_,
+            .scratch = scratch_,
+            .views = views_,
+            .precision = precision_,
+            .frequencies = frequencies_,
+            .compressed_frequencies = compressed_frequencies_,
+            .tokens = {}} {
+  for (const Layer& layer : weights_.layers) formats_.push_back(FormatsOfLayer(layer));
+  positions_.reserve(static_cast<size_t>(limits_.max_tokens));
+  logit_rows_.reserve(static_cast<size_t>(limits_.max_logit_rows));
+}
+
+void Decoder::Forward(const StepBatch& batch, std::span<float> logits) {
+  Prepare(batch, logits);
+  team_.Run(region_);
+}
+
+void Decoder::CheckSequence(const SequenceRows& sequence, int64_t next_row) const {
+  const int64_t end = sequence.first_position + sequence.num_rows;
+  CHECK_EQ(sequence.first_row, next_row);
+  CHECK_GT(sequence.num_rows, 0);
+  CHECK_GE(sequence.first_position, 0);
+  CHECK_LE(end, limits_.max_position);
+  CHECK_LE(sequence.num_logit_rows, sequence.num_rows);
+  CHECK_LT(sequence.slot, store_.num_slots());
+  CHECK_GE(static_cast<int64_t>(sequence.pages.size()), kv::Layout::PagesFor(end));
+}
+
+void Decoder::Prepare(const StepBatch& batch, std::span<float> logits) {
+  CHECK_LE(static_cast<int64_t>(batch.tokens.size()), limits_.max_tokens);
+  CHECK_LE(static_cast<int64_t>(batch.sequences.size()), limits_.max_sequences);
+  positions_.clear();
+  logit_rows_.clear();
+  step_.tokens = batch.tokens;
+  step_.end_position = 0;
+  for (const SequenceRows& sequence : batch.sequences) {
+    CheckSequence(sequence, static_cast<int64_t>(positions_.size()));
+    for (int32_t i = 0; i < sequence.num_rows; ++i) {
+      positions_.push_back(sequence.first_position + i);
+      if (i < sequence.num_rows - sequence.num_logit_rows) continue;
+      logit_rows_.push_back(sequence.first_row + i);
+    }
+    step_.end_position = std::max(step_.end_position, sequence.first_position + sequence.num_rows);
+  }
+  CHECK_EQ(positions_.size(), batch.tokens.size());
+  CHECK_LE(static_cast<int64_t>(logit_rows_.size()), limits_.max_logit_rows);
+  CHECK_EQ(static_cast<int64_t>(logits.size()),
+           static_cast<int64_t>(logit_rows_.size()) * config_.vocab_size);
+  logits_ = logits.data();
+  views_.Fill(batch.sequences);
+}
+
+void Decoder::RunStep(const base::WorkerRank& worker) const {
+  WriteRotations(worker);
+  Embed(worker);
+  worker.Barrier();
+  const float* o = nullptr;
+  for (size_t n = 0; n < weights_.layers.size(); ++n) {
+    const Layer& layer = weights_.layers[n];
+    EnterSublayer(layer.attn_hc, o, worker);
+    CollapseStreams(layer.attn_hc, layer.attn_norm, formats_[n].attention_inputs, worker);
+    RunAttention(step_, layer, static_cast<int64_t>(n), worker);
+    worker.Barrier();
+    o = scratch_.o;
+    EnterSublayer(layer.ffn_hc, o, worker);
+    CollapseStreams(layer.ffn_hc, layer.ffn_norm, formats_[n].expert_inputs, worker);
+    RunExperts(step_, layer, formats_[n], worker);
+    worker.Barrier();
+  }
+  EnterSublayer(weights_.head_hc, o, worker);
+  if (!logit_rows_.empty()) RunHead(worker);
+}
+
+void Decoder::WriteRotations(const base::WorkerRank& worker) const {
+  const auto [begin, end] = worker.Share(step_.rows());
+  for (int64_t row = begin; row < end; ++row) {
+    const int64_t position = positions_[static_cast<size_t>(row)];
+    const int64_t offset = row * config_.rope_dim;
+    WriteRotation(position, frequencies_, scratch_.rotation + offset);
+    WriteRotation(position, compressed_frequencies_, scratch_.compressed_rotation + offset);
+  }
+}
+
+void Decoder::Embed(const base::WorkerRank& worker) const {
+  kernels::EmbedArgs args;
+  args.tokens = step_.tokens.data();
+  args.table_f32 = weights_.embed_f32.empty() ? nullptr : weights_.embed_f32.data();
+  args.table_bf16 = weights_.embed.empty() ? nullptr : weights_.embed.data();
+  args.streams = scratch_.streams;
+  args.rows = step_.rows();
+  args.num_streams = config_.hc_mult;
+  args.hidden = config_.hidden_size;
+  ops_.embed(args, worker);
+}
+
+// Adds what the last sub-layer returned to the streams and begins the next hyper-connection.
+void Decoder::EnterSublayer(const HyperConnection& next, const float* o,
+                            const base::WorkerRank& worker) const {
+  kernels::HcPostArgs args;
+  args.streams = scratch_.streams;
+  args.rows = step_.rows();
+  args.num_streams = config_.hc_mult;
+  args.hidden = config_.hidden_size;
+  args.o = o;
+  args.post_comb = scratch_.post_comb;
+  args.fn = &next.fn;
+  args.partials = scratch_.partials;
+  ops_.hc_post(args, worker);
+  worker.Barrier();
+}
+
+kernels::HcPreArgs PreArgs(const StepContext& step, const HyperConnection& hc,
+                           std::span<const float> norm) {
+  kernels::HcPreArgs args;
+  args.streams = step.scratch.streams;
+  args.rows = step.rows();
+  args.num_streams = step.config.hc_mult;
+  args.hidden = step.config.hidden_size;
+  args.partials = step.scratch.partials;
+  args.base = hc.base;
+  args.scale = hc.scale;
+  args.sinkhorn_iters = step.config.hc_sinkhorn_iters;
+  args.hc_eps = step.config.hc_eps;
+  args.rms_eps = step.config.rms_norm_eps;
+  args.norm_weight = norm.data();
+  return args;
+}
+
+// The streams as one normalised row for the sub-layer.
+void Decoder::CollapseStreams(const HyperConnection& hc, std::span<const float> norm,
+                              const Formats& wanted, const base::WorkerRank& worker) const {
+  kernels::HcPreArgs args = PreArgs(step_, hc, norm);
+  args.post_comb = scratch_.post_comb;
+  args.out = scratch_.x.Out(wanted);
+  args.out.f32 = scratch_.x.f32;
+  ops_.hc_pre(args, worker);
+  worker.Barrier();
+}
+
+void Decoder::RunHead(const base::WorkerRank& worker) const {
+  const auto rows = static_cast<int64_t>(logit_rows_.size());
+  kernels::HcPreArgs args = PreArgs(step_, weights_.head_hc, weights_.norm);
+  args.stream_rows = logit_rows_.data();
+  args.rows = rows;
+  args.out = scratch_.head_input.Out(FormatsOf({&weights_.head}));
+  args.out.f32 = scratch_.head_input.f32;
+  ops_.hc_pre(args, worker);
+  worker.Barrier();
+  kernels::LinearJob job;
+  job.weight = &weights_.head;
+  job.x = scratch_.head_input.View(rows, config_.hidden_size);
+  job.y = logits_;
+  ops_.linear({&job, 1}, worker);
+}
+
+}  // namespace fulgur::model

@@ -1,0 +1,150 @@
+#include "model/scratch.h"
+
+#include <algorithm>
+
+#include "model/model.h"
+
+namespace fulgur::model {
+namespace {
+
+constexpr int64_t kLine = 64;
+
+// Scores of at most this many (row, key) pairs are kept at once, unless one row alone needs more.
+constexpr int64_t kIndexScores = int64_t{1} << 24;
+
+bool HasIndexer(const ModelConfig& config) {
+  const auto begin = config.compress_ratios.begin();
+  return std::find(begin, begin + config.num_layers, kv::kOverlapRatio) !=
+         begin + config.num_layers;
+}
+
+}  // namespace
+
+std::byte* Arena::TakeBytes(int64_t bytes) {
+  std::byte* piece = base_ == nullptr ? nullptr : base_ + used_;
+  used_ += (bytes + kLine - 1) / kLine * kLine;
+  peak_ = std::max(peak_, used_);
+  return piece;
+}
+
+void Formats::Add(const kernels::PackedLinear& weight) {
+  switch (kernels::ActivationOf(weight.format)) {
+    case kernels::ActivationFormat::kF32:
+      f32 = true;
+      return;
+    case kernels::ActivationFormat::kBf16:
+      bf16 = true;
+      return;
+    case kernels::ActivationFormat::kInt8:
+      int8 = true;
+      return;
+  }
+}
+
+Formats FormatsOf(std::initializer_list<const kernels::PackedLinear*> weights) {
+  Formats formats;
+  for (const kernels::PackedLinear* weight : weights) {
+    if (weight->out > 0) formats.Add(*weight);
+  }
+  return formats;
+}
+
+kernels::RowsOut ActivationBuffer::Out(const Formats& wanted) const {
+  kernels::RowsOut out;
+  if (wanted.f32) out.f32 = f32;
+  if (wanted.bf16) out.bf16 = bf16;
+  if (wanted.int8) {
+    out.int8 = int8;
+    out.int8_scale = int8_scale;
+  }
+  return out;
+}
+
+kernels::ActivationRows ActivationBuffer::View(int64_t rows, int64_t cols) const {
+  return {rows, cols, f32, bf16, int8, int8_scale};
+}
+
+Scratch::Scratch(const ModelConfig& config, Precision precision, const StepLimits& limits,
+                 int num_workers, Arena& arena)
+    : precision_(precision) {
+  PlaceStep(config, limits, arena);
+  const int64_t shared = arena.mark();
+  PlaceAttention(config, limits, arena);
+  arena.Rewind(shared);
+  PlaceExperts(config, limits, num_workers, arena);
+}
+
+ActivationBuffer Scratch::Rows(int64_t rows, int64_t cols, Arena& arena) const {
+  ActivationBuffer buffer;
+  buffer.f32 = arena.Take<float>(rows * cols);
+  if (precision_ == Precision::kReference) return buffer;
+  buffer.bf16 = arena.Take<tensor::BFloat16>(rows * cols);
+  buffer.int8 = arena.Take<int8_t>(rows * cols);
+  buffer.int8_scale = arena.Take<float>(rows);
+  return buffer;
+}
+
+void Scratch::PlaceStep(const ModelConfig& config, const StepLimits& limits, Arena& arena) {
+  const int64_t rows = limits.max_tokens;
+  const int64_t s = config.hc_mult;
+  const int64_t mixes = s * (2 + s);
+  streams = arena.Take<float>(rows * s * config.hidden_size);
+  o = arena.Take<float>(rows * config.hidden_size);
+  post_comb = arena.Take<float>(rows * (s + s * s));
+  partials = arena.Take<float>(rows * kernels::HcSlices(config.hidden_size) * (mixes + 1));
+  x = Rows(rows, config.hidden_size, arena);
+  rotation = arena.Take<float>(rows * config.rope_dim);
+  compressed_rotation = arena.Take<float>(rows * config.rope_dim);
+  head_input = Rows(limits.max_logit_rows, config.hidden_size, arena);
+}
+
+void Scratch::PlaceAttention(const ModelConfig& config, const StepLimits& limits, Arena& arena) {
+  const int64_t rows = limits.max_tokens;
+  const int64_t width = config.num_heads * config.head_dim;
+  q_latent = arena.Take<float>(rows * config.q_lora_rank);
+  q_latent_rows = Rows(rows, config.q_lora_rank, arena);
+  kv = arena.Take<float>(rows * config.head_dim);
+  window_rows = arena.Take<std::byte>(rows * config.head_dim * static_cast<int64_t>(sizeof(float)));
+  compressor_rows = arena.Take<float>(rows * 4 * config.head_dim);
+  q = arena.Take<float>(rows * width);
+  q_rows = Rows(rows, width, arena);
+  PlaceIndex(config, limits, arena);
+  attended = Rows(rows * config.o_groups, width / config.o_groups, arena);
+  grouped = arena.Take<float>(rows * config.o_groups * config.o_lora_rank);
+  grouped_rows = Rows(rows, config.o_groups * config.o_lora_rank, arena);
+}
+
+void Scratch::PlaceIndex(const ModelConfig& config, const StepLimits& limits, Arena& arena) {
+  const int64_t rows = HasIndexer(config) ? limits.max_tokens : 0;
+  const int64_t heads = config.index_heads;
+  index_compressor_rows = arena.Take<float>(rows * 4 * config.index_head_dim);
+  index_weights = arena.Take<float>(rows * heads);
+  index_q = arena.Take<float>(rows * heads * config.index_head_dim);
+  index_q_rows = Rows(rows * heads, config.index_head_dim, arena);
+  const int64_t keys = limits.max_position / kv::kOverlapRatio;
+  index_score_count = std::min(rows * keys, std::max(keys, kIndexScores));
+  index_scores = arena.Take<float>(index_score_count);
+  selected = arena.Take<int32_t>(rows * config.index_topk);
+  selected_count = arena.Take<int32_t>(rows);
+}
+
+void Scratch::PlaceExperts(const ModelConfig& config, const StepLimits& limits, int num_workers,
+                           Arena& arena) {
+  const int64_t rows = limits.max_tokens;
+  const int64_t slots = rows * (config.experts_per_token + config.num_shared_experts);
+  router_logits = arena.Take<float>(rows * config.num_experts);
+  experts = arena.Take<int32_t>(rows * config.experts_per_token);
+  expert_weights = arena.Take<float>(rows * config.experts_per_token);
+  h = arena.Take<float>(slots * config.expert_size);
+  h_rows = Rows(slots, config.expert_size, arena);
+  for (int worker = 0; worker < num_workers; ++worker) {
+    ExpertGrouping group;
+    group.tasks = arena.Take<kernels::ExpertTask>(config.num_experts + config.num_shared_experts);
+    group.slot_row = arena.Take<int32_t>(slots);
+    group.slot_weight = arena.Take<float>(slots);
+    group.expert_end = arena.Take<int32_t>(config.num_experts);
+    grouping.push_back(group);
+  }
+}
+
+}  // namespace fulgur::model

@@ -1,0 +1,125 @@
+// Memory of one step: everything the forward pass computes and forgets, laid out once for the
+// largest step. The attention and the expert half of a layer share their part of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <vector>
+
+#include "kernels/expert_args.h"
+#include "kernels/layer_args.h"
+#include "kernels/linear.h"
+#include "model/config.h"
+#include "model/precision.h"
+
+namespace fulgur::model {
+
+struct StepLimits;
+
+// Hands out cache-aligned pieces of one block of memory. With a null base it only measures.
+class Arena {
+ public:
+  explicit Arena(std::byte* base) : base_(base) {}
+
+  template <typename T>
+  T* Take(int64_t count) {
+    return reinterpret_cast<T*>(TakeBytes(count * static_cast<int64_t>(sizeof(T))));
+  }
+  int64_t mark() const { return used_; }
+  void Rewind(int64_t mark) { used_ = mark; }
+  int64_t peak() const { return peak_; }
+
+ private:
+  std::byte* TakeBytes(int64_t bytes);
+
+  std::byte* base_;
+  int64_t used_ = 0;
+  int64_t peak_ = 0;
+};
+
+// The representations of activation rows that a set of weights reads.
+struct Formats {
+  bool f32 = false;
+  bool bf16 = false;
+  bool int8 = false;
+
+  void Add(const kernels::PackedLinear& weight);
+};
+Formats FormatsOf(std::initializer_list<const kernels::PackedLinear*> weights);
+
+// Room for activation rows in every representation that the precision knows.
+struct ActivationBuffer {
+  float* f32 = nullptr;
+  tensor::BFloat16* bf16 = nullptr;
+  int8_t* int8 = nullptr;
+  float* int8_scale = nullptr;
+
+  kernels::RowsOut Out(const Formats& wanted) const;
+  kernels::ActivationRows View(int64_t rows, int64_t cols) const;
+};
+
+// How one worker groups the rows of a step by expert. Each worker makes its own: that costs no more
+// time than waiting for one to do it.
+struct ExpertGrouping {
+  kernels::ExpertTask* tasks = nullptr;  // [E + shared]
+  int32_t* slot_row = nullptr;           // [slots]
+  float* slot_weight = nullptr;          // [slots]
+  int32_t* expert_end = nullptr;         // [E] running ends of the experts' slots
+};
+
+// Legend as in weights.h; T is the limit's max_tokens.
+struct Scratch {
+  Scratch(const ModelConfig& config, Precision precision, const StepLimits& limits, int num_workers,
+          Arena& arena);
+
+  // The whole step.
+  float* streams;               // [T, S, H]
+  float* o;                     // [T, H] what the sub-layer returns to the streams
+  float* post_comb;             // [T, S + S S]
+  float* partials;              // [T, slices of H, M + 1]
+  ActivationBuffer x;           // [T, H] what the sub-layer reads
+  float* rotation;              // [T, R] layers without compression
+  float* compressed_rotation;   // [T, R] compressed layers
+  ActivationBuffer head_input;  // [logit rows, H]
+
+  // Attention.
+  float* q_latent;                 // [T, QL]
+  ActivationBuffer q_latent_rows;  // [T, QL]
+  float* kv;                       // [T, D]
+  std::byte* window_rows;          // [T, D] in the cache's format
+  float* compressor_rows;          // [T, 2 C]
+  float* index_compressor_rows;    // [T, 2 C]
+  float* index_weights;            // [T, index heads]
+  float* q;                        // [T, N D]
+  ActivationBuffer q_rows;         // [T, N D]
+  float* index_q;                  // [T, index heads x index dim]
+  ActivationBuffer index_q_rows;   // [T x index heads, index dim]
+  float* index_scores;             // [index_score_count]
+  int64_t index_score_count;
+  int32_t* selected;              // [T, top-k]
+  int32_t* selected_count;        // [T]
+  ActivationBuffer attended;      // [T, N D]; int8: [G, T, N D / G]
+  float* grouped;                 // [T, G OL]
+  ActivationBuffer grouped_rows;  // [T, G OL]
+
+  // Experts. Slots: T x (experts per token + shared experts).
+  float* router_logits;                  // [T, E]
+  int32_t* experts;                      // [T, experts per token]
+  float* expert_weights;                 // [T, experts per token]
+  float* h;                              // [slots, F]
+  ActivationBuffer h_rows;               // [slots, F]
+  std::vector<ExpertGrouping> grouping;  // [workers]
+
+ private:
+  void PlaceStep(const ModelConfig& config, const StepLimits& limits, Arena& arena);
+  void PlaceAttention(const ModelConfig& config, const StepLimits& limits, Arena& arena);
+  void PlaceIndex(const ModelConfig& config, const StepLimits& limits, Arena& arena);
+  void PlaceExperts(const ModelConfig& config, const StepLimits& limits, int num_workers,
+                    Arena& arena);
+  ActivationBuffer Rows(int64_t rows, int64_t cols, Arena& arena) const;
+
+  Precision precision_;
+};
+
+}  // namespace fulgur::model
