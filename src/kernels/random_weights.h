@@ -57,15 +57,16 @@ inline void FillFp8(RandomWeight& w, std::mt19937& random) {
   w.source.scale_type = tensor::DType::kF8E8M0;
 }
 
-// One block in eight lies up to 12 powers of two below its neighbours, some are all zeros.
-inline void FillFp4(RandomWeight& w, std::mt19937& random) {
+// `wide_scales`: one block in eight lies up to 12 powers of two below its neighbours, some are all
+// zeros; trained weights have next to none of these.
+inline void FillFp4(RandomWeight& w, bool wide_scales, std::mt19937& random) {
   w.weight.resize(static_cast<size_t>(w.source.out * w.source.in / 2));
   FillRandom(w.weight, random);
   w.scale.resize(static_cast<size_t>(w.source.out * w.source.in / kFp4BlockInputs));
   for (size_t block = 0; block < w.scale.size(); ++block) {
-    const auto below = random() % 8 == 0 ? random() % 13 : random() % 3;
+    const auto below = wide_scales && random() % 8 == 0 ? random() % 13 : random() % 3;
     w.scale[block] = static_cast<std::byte>(120 - below);
-    if (random() % 31 == 0) {
+    if (wide_scales && random() % 31 == 0) {
       std::fill_n(w.weight.begin() + static_cast<int64_t>(block) * 16, 16, std::byte{0x80});
       w.scale[block] = static_cast<std::byte>(random() % 255);
     }
@@ -85,7 +86,8 @@ inline void FillInteger(RandomWeight& w, int64_t bytes, std::mt19937& random) {
 }
 
 // kInt4 needs an even number of channels, kFp4 a multiple of 32 inputs.
-inline RandomWeight MakeRandomWeight(WeightFormat format, int64_t out, int64_t in, uint32_t seed) {
+inline RandomWeight MakeRandomWeight(WeightFormat format, int64_t out, int64_t in, uint32_t seed,
+                                     bool wide_scales = true) {
   std::mt19937 random(seed);
   RandomWeight w;
   w.source.format = format;
@@ -106,7 +108,7 @@ inline RandomWeight MakeRandomWeight(WeightFormat format, int64_t out, int64_t i
       FillInteger(w, out / 2 * in, random);
       break;
     case WeightFormat::kFp4:
-      FillFp4(w, random);
+      FillFp4(w, wide_scales, random);
       break;
   }
   w.source.weight = w.weight.data();

@@ -1,6 +1,5 @@
 #include "kernels/avx512/gemm.h"
 
-#include "base/check.h"
 #include "kernels/avx512/scratch.h"
 #include "kernels/avx512/simd.h"
 #include "kernels/packed_layout.h"
@@ -58,9 +57,9 @@ int32_t SumInt8(const std::byte* x, int64_t n) {
 
 void PrepareRows(WeightFormat format, const ActivationRows& x, int64_t x_stride,
                  const int32_t* index, int64_t first, int64_t count, RowSet& set) {
-  CHECK_LE(count, kMaxRows);
+  Require(count <= kMaxRows, "a row set holds the rows");
   const RowSource source = SourceOf(format, x, x_stride);
-  CHECK(source.base != nullptr);
+  Require(source.base != nullptr, "x has the format that the weight reads");
   set.rows = count;
   for (int64_t r = 0; r < count; ++r) {
     const int64_t row = index == nullptr ? first + r : index[first + r];

@@ -1,5 +1,4 @@
 // Linear layers and experts: which worker multiplies what, and what becomes of the products.
-#include "base/check.h"
 #include "kernels/avx512/avx512_ops.h"
 #include "kernels/avx512/gemm.h"
 #include "kernels/avx512/math.h"
@@ -67,7 +66,7 @@ int64_t BlockCost(const PackedLinear& weight, int64_t rows) {
 void RunLinear(const LinearJob& job, int64_t begin, int64_t end, Gemm gemm) {
   if (begin >= end) return;
   const PackedLinear& weight = *job.weight;
-  CHECK_EQ(job.x.cols, weight.in);
+  Require(job.x.cols == weight.in, "rows are as wide as the weight");
   const int64_t ldy = job.y_stride != 0 ? job.y_stride : weight.out;
   const int64_t step = RowsAtATime(weight.format, weight.in);
   RowSet rows;
@@ -121,7 +120,7 @@ void GateUpBlock(const ExpertArgs& args, const ExpertTask& task, int64_t block, 
 void GateUp(const ExpertArgs& args, const ExpertTask& task, int64_t begin, int64_t end, Gemm bf16) {
   if (begin >= end) return;
   const WeightFormat format = task.gate->format;
-  CHECK(format == task.up->format);
+  Require(format == task.up->format, "gate and up have one format");
   const int64_t step = RowsAtATime(format, task.gate->in);
   RowSet rows;
   for (int64_t s = 0; s < task.num_slots; s += step) {

@@ -2,9 +2,14 @@
 
 #include <array>
 
+#include "base/check.h"
 #include "tensor/buffer.h"
 
 namespace fulgur::kernels::avx512 {
+
+void Require(bool holds, const char* what) {
+  if (!holds) base::FailCheck(__FILE__, __LINE__, what);
+}
 
 std::byte* Scratch(ScratchUse use, int64_t bytes) {
   thread_local std::array<tensor::Buffer<std::byte>, static_cast<size_t>(ScratchUse::kCount)>

@@ -9,6 +9,10 @@ namespace fulgur::kernels::avx512 {
 // Uses that are live at the same time.
 enum class ScratchUse { kRows, kDecodedPanel, kTile, kSecondTile, kGate, kAttention, kCount };
 
+// Aborts with `what` if a promise of the caller is broken. Here, because inline checks would leave
+// copies of themselves in files with instruction-set flags.
+void Require(bool holds, const char* what);
+
 // At least `bytes` bytes of the calling thread, at a 64-byte boundary; contents are unspecified.
 std::byte* Scratch(ScratchUse use, int64_t bytes);
 
