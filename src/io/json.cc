@@ -35,9 +35,7 @@ absl::StatusOr<JsonDocument> JsonDocument::Parse(std::string_view text, std::str
 
 absl::StatusOr<JsonDocument> JsonDocument::ReadFile(const std::string& path) {
   ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
-  const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()),
-                              file.bytes().size());
-  return Parse(text, path);
+  return Parse(file.text(), path);
 }
 
 absl::StatusOr<simdjson::dom::object> RootObject(const JsonDocument& document,
@@ -49,10 +47,13 @@ absl::StatusOr<simdjson::dom::object> RootObject(const JsonDocument& document,
   return object;
 }
 
-std::string Quoted(std::string_view text) {
+std::string Shortened(std::string_view text) {
   constexpr size_t kLongest = 100;
-  const std::string escaped = absl::Utf8SafeCHexEscape(std::string(text.substr(0, kLongest)));
-  return fmt::format("\"{}{}\"", escaped, text.size() > kLongest ? "..." : "");
+  std::string escaped = absl::Utf8SafeCHexEscape(std::string(text.substr(0, kLongest)));
+  if (text.size() > kLongest) escaped += "...";
+  return escaped;
 }
+
+std::string Quoted(std::string_view text) { return fmt::format("\"{}\"", Shortened(text)); }
 
 }  // namespace fulgur::io

@@ -36,7 +36,8 @@ class JsonDocument {
 absl::StatusOr<simdjson::dom::object> RootObject(const JsonDocument& document,
                                                  std::string_view source);
 
-// A name or value from a file, fit for a message: quoted, escaped, at most about 100 characters.
+// Text from a file, fit for a message: escaped, at most about 100 characters; then also quoted.
+std::string Shortened(std::string_view text);
 std::string Quoted(std::string_view text);
 
 }  // namespace fulgur::io

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -24,6 +25,8 @@ class MappedFile {
   const std::string& path() const { return path_; }
   int64_t size() const { return size_; }
   std::span<const std::byte> bytes() const { return {data_, static_cast<size_t>(size_)}; }
+
+  std::string_view text() const { return {reinterpret_cast<const char*>(data_), bytes().size()}; }
 
   // Asks the kernel to start reading [begin, end). Returns at once.
   void WillNeed(int64_t begin, int64_t end) const;
