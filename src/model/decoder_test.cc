@@ -4,7 +4,6 @@
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <random>
 
 #include "model/testing/test_model.h"
 #include "model/testing/tiny_model.h"
@@ -58,6 +57,67 @@ void ExpectGolden(const std::vector<float>& logits) {
 TEST(Decoder, OneShotPrefillGivesGoldenLogits) {
   TestModel model = ReferenceModel();
   ExpectGolden(model.Run(0, Prompt(), {kPromptLength}));
+}
+
+TEST(Decoder, ChunkedPrefillGivesGoldenLogits) {
+  TestModel model = ReferenceModel();
+  int32_t sequence = 0;
+  for (const int64_t chunk : {1, 7, 64, 129}) {
+    SCOPED_TRACE(chunk);
+    ExpectGolden(model.Run(sequence++, Prompt(), {chunk}));
+  }
+}
+
+TEST(Decoder, DecodeAfterAnyPrefixEqualsPrefill) {
+  TestModel model = ReferenceModel();
+  const std::vector<int32_t> prompt = Prompt();
+  const std::vector<float> whole = model.Run(0, prompt, {kPromptLength});
+  const auto vocabulary = static_cast<size_t>(model.vocab_size());
+  for (const size_t prefix : {1, 2, 3, 4, 5, 15, 16, 17, 35, 36, 127, 128, 129, 255, 256, 257}) {
+    SCOPED_TRACE(prefix);
+    model.Run(1, std::span(prompt).first(prefix), {kPromptLength});
+    const std::vector<float> next =
+        model.Step({{1, static_cast<int64_t>(prefix), std::span(prompt).subspan(prefix, 1)}});
+    EXPECT_TRUE(std::equal(next.begin(), next.end(),
+                           whole.begin() + static_cast<int64_t>(prefix * vocabulary)));
+  }
+}
+
+TEST(Decoder, TwoSequencesInOneBatchKeepApart) {
+  TestModel model = ReferenceModel();
+  const std::vector<int32_t> prompt = Prompt();
+  const auto first = std::span(prompt).first(170);
+  const auto second = std::span(prompt).subspan(100, 140);
+  const std::vector<float> alone = model.Run(0, first, {kPromptLength});
+  const std::vector<float> other = model.Run(1, second, {kPromptLength});
+  const std::vector<float> both = model.Step({{2, 0, first}, {3, 0, second}});
+  EXPECT_TRUE(std::equal(alone.begin(), alone.end(), both.begin()));
+  EXPECT_TRUE(
+      std::equal(other.begin(), other.end(), both.begin() + static_cast<int64_t>(alone.size())));
+}
+
+// Rejected drafts leave rows behind in pages and rings; running the true tokens overwrites them.
+TEST(Decoder, RejectedDraftsLeaveNoTrace) {
+  constexpr int64_t kDrafts = 5;
+  TestModel model(TinyConfig(), MakeWeights(TinyConfig(), Storage::kF32, true),
+                  {.lookahead = kDrafts});
+  const std::vector<int32_t> prompt = Prompt();
+  const std::vector<int32_t> wrong = {7, 7, 7, 7, 7};
+  std::vector<float> logits;
+  for (int64_t position = 0; position < kPromptLength; ++position) {
+    const auto token = std::span(prompt).subspan(static_cast<size_t>(position), 1);
+    std::vector<int32_t> drafted(token.begin(), token.end());
+    drafted.insert(drafted.end(), wrong.begin(), wrong.end());
+    const std::vector<float> step = model.Step({{0, position, drafted}});
+    logits.insert(logits.end(), step.begin(), step.begin() + model.vocab_size());
+  }
+  ExpectGolden(logits);
+}
+
+TEST(Decoder, ScratchIsAccountedFor) {
+  TestModel model = ReferenceModel();
+  EXPECT_EQ(model.model().scratch_bytes(),
+            Model::ScratchBytes(TinyConfig(), Precision::kReference, model.model().limits(), 1));
 }
 
 }  // namespace

@@ -211,16 +211,23 @@ void StoreIntegers(const std::vector<float>& values, int64_t out, int64_t in, in
   stored.weight = Bytes(pairs);
 }
 
-uint8_t NearestCode(float magnitude, int count, float (*value)(uint8_t)) {
-  uint8_t best = 0;
-  for (int code = 1; code < count; ++code) {
-    const float distance = std::fabs(value(static_cast<uint8_t>(code)) - magnitude);
-    const float best_distance = std::fabs(value(best) - magnitude);
-    if (distance < best_distance || (distance == best_distance && code % 2 == 0)) {
-      best = static_cast<uint8_t>(code);
-    }
+// The nearest E2M1 code, ties to the even one.
+int E2M1Code(float magnitude) {
+  int best = 0;
+  for (int code = 1; code < 8; ++code) {
+    const float distance = std::fabs(tensor::E2M1ToFloat(static_cast<uint8_t>(code)) - magnitude);
+    const float best_distance =
+        std::fabs(tensor::E2M1ToFloat(static_cast<uint8_t>(best)) - magnitude);
+    if (distance < best_distance || (distance == best_distance && code % 2 == 0)) best = code;
   }
   return best;
+}
+
+int E4M3Code(float magnitude) {
+  const float rounded = tensor::RoundToE4M3(magnitude);
+  if (rounded < 0x1p-6F) return static_cast<int>(rounded * 512.0F);
+  const int exponent = std::ilogb(rounded);
+  return ((exponent + 7) << 3) + static_cast<int>(std::ldexp(rounded, 3 - exponent)) - 8;
 }
 
 uint8_t ScaleCode(float scale) { return static_cast<uint8_t>(std::ilogb(scale) + 127); }
@@ -238,7 +245,7 @@ void StoreFp4(const std::vector<float>& values, int64_t out, int64_t in, Stored&
     scales.push_back(ScaleCode(scale));
     for (int64_t i = 0; i < 32; ++i) {
       const int sign = std::signbit(v[i]) ? 8 : 0;
-      const int code = NearestCode(std::fabs(v[i]) / scale, 8, tensor::E2M1ToFloat) | sign;
+      const int code = E2M1Code(std::fabs(v[i]) / scale) | sign;
       uint8_t& byte = bytes[static_cast<size_t>((block * 32 + i) / 2)];
       byte = static_cast<uint8_t>(byte | (i % 2 == 0 ? code : code << 4));
     }
@@ -262,9 +269,8 @@ void StoreFp8(const std::vector<float>& values, int64_t out, int64_t in, Stored&
       const float v = values[static_cast<size_t>(o * in + i)];
       const float scale =
           PowerScale(largest[static_cast<size_t>(o / 128 * across + i / 128)], 448.0F);
-      const float rounded = tensor::RoundToE4M3(std::fabs(v) / scale);
       const int sign = std::signbit(v) ? 128 : 0;
-      codes.push_back(static_cast<uint8_t>(NearestCode(rounded, 127, tensor::E4M3ToFloat) | sign));
+      codes.push_back(static_cast<uint8_t>(E4M3Code(std::fabs(v) / scale) | sign));
     }
   }
   std::vector<uint8_t> scales;
