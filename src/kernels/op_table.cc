@@ -32,6 +32,15 @@ constexpr OpTable kScalarOps = {
 constexpr OpTable Avx512Ops() {
   OpTable ops = kScalarOps;
   ops.name = "avx512";
+  ops.embed = avx512::Embed;
+  ops.norm_rows = avx512::NormRows;
+  ops.hc_post = avx512::HcPost;
+  ops.hc_pre = avx512::HcPre;
+  ops.head_rows = avx512::HeadRows;
+  ops.compress = avx512::Compress;
+  ops.index_scores = avx512::IndexScores;
+  ops.route = avx512::Route;
+  ops.sparse_attention = avx512::SparseAttentionFma;
   ops.linear = avx512::LinearFma;
   ops.expert_gate_up = avx512::ExpertGateUpFma;
   ops.expert_down = avx512::ExpertDownFma;
@@ -41,6 +50,7 @@ constexpr OpTable Avx512Ops() {
 constexpr OpTable Avx512Bf16Ops() {
   OpTable ops = Avx512Ops();
   ops.name = "avx512-bf16";
+  ops.sparse_attention = avx512::SparseAttentionDot;
   ops.linear = avx512::LinearDot;
   ops.expert_gate_up = avx512::ExpertGateUpDot;
   ops.expert_down = avx512::ExpertDownDot;

@@ -6,9 +6,10 @@
 
 namespace fulgur::kernels::avx512 {
 
-// e^x with a relative error below 2e-7; 0 for very negative x, infinity above 88.8. x = n ln 2 + r,
+// e^x with a relative error below 2e-7; 0 below -104, infinity above 88.8. x = n ln 2 + r,
 // |r| <= ln 2 / 2, the ln 2 in two parts (Cody and Waite), then the Taylor polynomial of degree 7.
 FULGUR_INLINE __m512 Exp(__m512 x) {
+  x = _mm512_max_ps(_mm512_set1_ps(-104.0F), x);  // in this order NaN stays NaN
   const __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(0x1.715476p+0F)),
                                         _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   __m512 r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0x1.62e4p-1F), x);

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "kernels/attention_keys.h"
 #include "kernels/scalar/row_math.h"
 #include "kernels/scalar/scalar_ops.h"
 
@@ -21,43 +22,6 @@ void WriteHead(const HeadRowsJob& job, int64_t row, int64_t head) {
   if (job.hadamard) Hadamard(values, job.dim);
   StoreRow(values, job.dim, row * job.heads + head, job.out);
 }
-
-// The keys of one row in order: window by position, then compressed rows by index.
-class Keys {
- public:
-  Keys(const AttentionArgs& args, const AttentionSequence& sequence, int64_t row)
-      : args_(args), sequence_(sequence), row_(row) {
-    const int64_t position = sequence.range.first_position + row - sequence.range.first_row;
-    first_position_ = std::max(int64_t{0}, position - args.window + 1);
-    num_window_ = position - first_position_ + 1;
-    if (args.ratio == 0) return;
-    num_compressed_ = args.selected == nullptr ? (position + 1) / args.ratio : args.counts[row];
-  }
-
-  int64_t size() const { return num_window_ + num_compressed_; }
-
-  const std::byte* operator[](int64_t index) const {
-    if (index < num_window_) return WindowKey(first_position_ + index);
-    const int64_t entry = index - num_window_;
-    return sequence_.compressed.Row(
-        args_.selected == nullptr ? entry : args_.selected[row_ * args_.topk + entry]);
-  }
-
- private:
-  const std::byte* WindowKey(int64_t position) const {
-    const RowRange& range = sequence_.range;
-    if (position < range.first_position) return sequence_.window.Row(position);
-    const int64_t row = range.first_row + position - range.first_position;
-    return args_.new_rows + row * RowBytes(args_.format, args_.dim);
-  }
-
-  const AttentionArgs& args_;
-  const AttentionSequence& sequence_;
-  const int64_t row_;
-  int64_t first_position_ = 0;
-  int64_t num_window_ = 0;
-  int64_t num_compressed_ = 0;
-};
 
 // A softmax over keys that arrive one by one; the sum keeps the scale of the largest score so far.
 class Softmax {
@@ -82,7 +46,7 @@ class Softmax {
   double sum_ = 0.0;
 };
 
-void AttendHead(const AttentionArgs& args, const Keys& keys, int64_t row, int64_t head) {
+void AttendHead(const AttentionArgs& args, const AttentionKeys& keys, int64_t row, int64_t head) {
   float q_buffer[kMaxDim];
   float k_buffer[kMaxDim];
   double sums[kMaxDim] = {};
@@ -94,7 +58,9 @@ void AttendHead(const AttentionArgs& args, const Keys& keys, int64_t row, int64_
                          args.dim, q_buffer);
   Softmax softmax;
   for (int64_t i = 0; i < keys.size(); ++i) {
-    const float* key = LoadCacheRow(args.format, keys[i], args.dim, k_buffer);
+    const std::byte* cached;
+    keys.Fill(i, 1, &cached);
+    const float* key = LoadCacheRow(args.format, cached, args.dim, k_buffer);
     const double score = Dot(q, key, args.dim) * static_cast<double>(args.scale);
     const double shrink = softmax.Raise(score);
     const double weight = softmax.Add(score);
@@ -135,7 +101,7 @@ void SparseAttention(const AttentionArgs& args, const base::WorkerRank& worker) 
     const auto [begin, end] = worker.Share(sequence.range.num_rows * args.heads);
     for (int64_t unit = begin; unit < end; ++unit) {
       const int64_t row = sequence.range.first_row + unit / args.heads;
-      AttendHead(args, Keys(args, sequence, row), row, unit % args.heads);
+      AttendHead(args, AttentionKeys(args, sequence, row), row, unit % args.heads);
     }
   }
 }
