@@ -53,12 +53,12 @@ struct OutputParserOptions {
   bool parse_tools = false;
 
   // The tools of the request: their parameter types correct the arguments. May be null.
-  std::shared_ptr<const ToolSchemas> tools;
+  std::shared_ptr<const ToolSchemas> tools = nullptr;
 
   // False (parallel_tool_calls: false): calls after the first are dropped.
   bool parallel_tool_calls = true;
 
-  std::string forced_tool;  // used with OutputStart::kArguments only
+  std::string forced_tool = {};  // used with OutputStart::kArguments only
 };
 
 // One piece of output. All of one kind (and call) concatenated are the whole.
@@ -88,6 +88,8 @@ class OutputParser {
   ~OutputParser();
   OutputParser(OutputParser&&) noexcept;
   OutputParser& operator=(OutputParser&&) noexcept;
+
+  // All of these append to `deltas`, or extend its last entry if that is of the same kind and call.
 
   // Takes the next piece of text in which every marker is spelt out; use this where only text is
   // known. Pieces may be cut anywhere, even inside a character.

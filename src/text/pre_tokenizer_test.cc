@@ -47,7 +47,7 @@ PreTokenizer DeepSeek() {
 
 TEST(PreTokenizerTest, SplitsAsTheReference) {
   const PreTokenizer pre_tokenizer = DeepSeek();
-  for (const auto& c : testing::ReadJsonFixture("tokenizer_vectors.json")["pieces"]) {
+  for (const auto& c : testing::ReadCases("tokenizer_vectors.json", "pieces")) {
     const auto text = c["text"].get<std::string>();
     EXPECT_EQ(Split(pre_tokenizer, text), c["pieces"].get<std::vector<std::string>>()) << text;
   }

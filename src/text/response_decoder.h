@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "text/output_parser.h"
@@ -53,26 +54,29 @@ class ResponseDecoder {
   int num_tool_calls() const { return parser_.has_value() ? parser_->num_tool_calls() : 0; }
 
  private:
-  // A token's text on its way through the stop-string search.
+  // The text of one token, or of a few that only together are whole characters.
   struct Piece {
     std::string text;
     std::optional<Marker> marker;
+    int tokens;
   };
 
-  void Feed(Piece piece, std::vector<OutputDelta>* deltas);
+  std::optional<Marker> MarkerOf(int32_t id) const;
+  void Feed(std::string text, std::optional<Marker> marker, std::vector<OutputDelta>* deltas);
   void Release(std::string_view text, std::vector<OutputDelta>* deltas);
   void Emit(std::string_view text, std::optional<Marker> marker, std::vector<OutputDelta>* deltas);
-  std::optional<Marker> MarkerOf(int32_t id) const;
+  void CountReasoning(const Piece& piece);
 
   Tokenizer tokenizer_;
   bool skip_special_tokens_;
   StopStringMatcher stop_;
   std::optional<OutputParser> parser_;
-  std::vector<std::pair<int32_t, Marker>> marker_ids_;
-  bool spelt_markers_;  // this vocabulary has no DSML and think tokens: recognise them by text
+  std::vector<std::pair<int32_t, Marker>> markers_;  // those the vocabulary has as tokens
+  bool spelt_markers_ = false;  // some are missing there: recognise all by their text
   Utf8Assembler assembler_;
-  std::deque<Piece> waiting_;
-  size_t released_ = 0;  // bytes of waiting_.front() that the stop-string search let go
+  int tokens_in_assembler_ = 0;
+  std::deque<Piece> waiting_;  // not yet let go by the stop-string search
+  size_t released_ = 0;        // bytes of waiting_.front() that it did let go
   int reasoning_tokens_ = 0;
 };
 

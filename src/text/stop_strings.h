@@ -45,6 +45,7 @@ class StopStringMatcher {
   void LinkSuffixes();
   int32_t Child(int32_t node, char byte) const;  // -1: none
   int32_t Advance(int32_t node, char byte) const;
+  std::string Release(size_t kept);  // all that is held but the last `kept` bytes
 
   std::vector<std::string> stop_strings_;
   bool include_in_output_;
@@ -52,6 +53,7 @@ class StopStringMatcher {
   absl::flat_hash_map<uint64_t, int32_t> children_;  // node * 256 + byte -> node
   int32_t node_ = 0;
   std::string held_;
+  size_t released_ = 0;  // bytes at the front of held_ that were returned already
   std::optional<size_t> matched_;
 };
 

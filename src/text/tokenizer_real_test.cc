@@ -18,7 +18,7 @@ std::vector<ByteRange> Ranges(const nlohmann::ordered_json& json) {
 
 TEST(RealTokenizerTest, Encode) {
   LOAD_REAL_TOKENIZER_OR_SKIP(tokenizer);
-  for (const auto& c : testing::ReadJsonFixture("tokenizer_vectors.json")["encode"]) {
+  for (const auto& c : testing::ReadCases("tokenizer_vectors.json", "encode")) {
     const auto text = c["text"].get<std::string>();
     EXPECT_EQ(tokenizer.Encode(text), c["ids"].get<Ids>()) << text;
     EXPECT_EQ(tokenizer.Decode(c["ids"].get<Ids>()), text);
@@ -27,7 +27,7 @@ TEST(RealTokenizerTest, Encode) {
 
 TEST(RealTokenizerTest, PlainText) {
   LOAD_REAL_TOKENIZER_OR_SKIP(tokenizer);
-  for (const auto& c : testing::ReadJsonFixture("tokenizer_vectors.json")["plain_text"]) {
+  for (const auto& c : testing::ReadCases("tokenizer_vectors.json", "plain_text")) {
     const auto ranges = Ranges(c["ranges"]);
     EXPECT_EQ(tokenizer.Encode(c["text"].get<std::string>(), {.plain_text = ranges}),
               c["ids"].get<Ids>())
@@ -37,7 +37,7 @@ TEST(RealTokenizerTest, PlainText) {
 
 TEST(RealTokenizerTest, LongRepeats) {
   LOAD_REAL_TOKENIZER_OR_SKIP(tokenizer);
-  for (const auto& c : testing::ReadJsonFixture("tokenizer_vectors.json")["repeat"]) {
+  for (const auto& c : testing::ReadCases("tokenizer_vectors.json", "repeat")) {
     std::string text = c["prefix"].get<std::string>();
     for (int i = 0; i < c["times"].get<int>(); ++i) text += c["unit"].get<std::string>();
     text += c["suffix"].get<std::string>();
@@ -53,7 +53,7 @@ TEST(RealTokenizerTest, LongRepeats) {
 
 TEST(RealTokenizerTest, Decode) {
   LOAD_REAL_TOKENIZER_OR_SKIP(tokenizer);
-  for (const auto& c : testing::ReadJsonFixture("tokenizer_vectors.json")["decode"]) {
+  for (const auto& c : testing::ReadCases("tokenizer_vectors.json", "decode")) {
     const auto ids = c["ids"].get<Ids>();
     const auto text = c["text"].get<std::string>();
     EXPECT_EQ(tokenizer.Decode(ids), text);
@@ -63,7 +63,7 @@ TEST(RealTokenizerTest, Decode) {
 
 TEST(RealTokenizerTest, Stream) {
   LOAD_REAL_TOKENIZER_OR_SKIP(tokenizer);
-  for (const auto& c : testing::ReadJsonFixture("tokenizer_vectors.json")["stream"]) {
+  for (const auto& c : testing::ReadCases("tokenizer_vectors.json", "stream")) {
     Detokenizer detokenizer(tokenizer, false);
     std::vector<std::string> deltas;
     for (int32_t id : c["ids"].get<Ids>()) deltas.push_back(detokenizer.Push(id));

@@ -41,7 +41,7 @@ class ToolSchemas {
   // Fails only on text that is not a JSON array of objects with a function name.
   static absl::StatusOr<ToolSchemas> FromJson(std::string_view tools_json);
 
-  bool Declares(std::string_view tool) const { return Find(tool) != nullptr; }
+  bool Declares(std::string_view tool) const { return Parameters(tool) != nullptr; }
 
   // The schema of one parameter; null if tool or parameter are unknown.
   const JsonValue* Parameter(std::string_view tool, std::string_view parameter) const;
@@ -53,11 +53,12 @@ class ToolSchemas {
   // The packed arguments if `value` is an object (or text of one) with declared keys only.
   std::optional<JsonValue> Unwrap(std::string_view tool, const JsonValue& value) const;
 
-  // The parameters object of a tool, for correcting a call given as one JSON object.
-  const JsonValue* Parameters(std::string_view tool) const;
+  // Corrects the members of an arguments object by the tool's schema.
+  JsonValue CorrectArguments(std::string_view tool, JsonValue arguments) const;
 
  private:
-  const JsonValue* Find(std::string_view tool) const;
+  // The schema of a tool's parameters object (a JSON null if it has none); null: unknown tool.
+  const JsonValue* Parameters(std::string_view tool) const;
 
   std::vector<std::pair<std::string, JsonValue>> tools_;  // name -> parameters schema (or null)
 };

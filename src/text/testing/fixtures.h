@@ -29,6 +29,13 @@ inline nlohmann::ordered_json ReadJsonFixture(const std::string& name) {
   return nlohmann::ordered_json::parse(ReadFixture(name));
 }
 
+// One list of a fixture, by value, so that a loop may run over it.
+inline nlohmann::ordered_json ReadCases(const std::string& name, const std::string& list) {
+  nlohmann::ordered_json cases = ReadJsonFixture(name)[list];
+  EXPECT_FALSE(cases.empty()) << name << " has no " << list;
+  return cases;
+}
+
 inline const Tokenizer& TinyTokenizer() {
   static const auto* tokenizer = [] {
     auto loaded = Tokenizer::FromJson(ReadFixture("tiny_tokenizer.json"));

@@ -1,0 +1,160 @@
+#include "text/dsml_tag.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "text/markup.h"
+
+namespace fulgur::text {
+namespace {
+
+using Result = DsmlTagMatcher::Result;
+
+// Models sometimes misspell the name of the block, so three spellings count.
+struct Keyword {
+  std::string_view text;
+  DsmlTag::Kind open;
+  DsmlTag::Kind close;
+};
+constexpr Keyword kKeywords[] = {
+    {"tool_calls", DsmlTag::Kind::kBlockOpen, DsmlTag::Kind::kBlockClose},
+    {"toolcalls", DsmlTag::Kind::kBlockOpen, DsmlTag::Kind::kBlockClose},
+    {"tool", DsmlTag::Kind::kBlockOpen, DsmlTag::Kind::kBlockClose},
+    {"invoke", DsmlTag::Kind::kInvokeOpen, DsmlTag::Kind::kInvokeClose},
+    {"parameter", DsmlTag::Kind::kParameterOpen, DsmlTag::Kind::kParameterClose},
+};
+
+// A quote that is never closed must not hold back the text behind it for ever.
+constexpr size_t kMaxNameBytes = 1024;
+
+bool IsSpace(char byte) { return byte == ' ' || (byte >= '\t' && byte <= '\r'); }
+
+bool BeginsKeyword(std::string_view word) {
+  return std::any_of(std::begin(kKeywords), std::end(kKeywords),
+                     [&](const Keyword& keyword) { return keyword.text.starts_with(word); });
+}
+
+}  // namespace
+
+void DsmlTagMatcher::Start() {
+  state_ = State::kSlashOrMark;
+  closing_ = false;
+  space_seen_ = false;
+  word_.clear();
+  tag_ = {};
+}
+
+Result DsmlTagMatcher::Push(char byte) {
+  switch (state_) {
+    case State::kSlashOrMark:
+      if (byte == '/') {
+        closing_ = true;
+        state_ = State::kMark;
+        return Result::kMore;
+      }
+      [[fallthrough]];
+    case State::kMark:
+      state_ = State::kKeyword;
+      return byte == MarkOf(Marker::kDsml) ? Result::kMore : Result::kNo;
+    case State::kKeyword:
+      return Keyword(byte);
+    case State::kBeforeName:
+      if (IsSpace(byte)) return Result::kMore;
+      state_ = State::kNameKey;
+      [[fallthrough]];
+    case State::kNameKey:
+      return Literal(byte, "name=\"", State::kName);
+    case State::kName:
+      return Name(byte);
+    case State::kAfterName:
+      return AfterName(byte);
+    case State::kStringKey:
+      return Literal(byte, "string=\"", State::kFlag);
+    case State::kFlag:
+      return Flag(byte);
+    case State::kBeforeEnd:
+      return End(byte);
+  }
+  return Result::kNo;
+}
+
+Result DsmlTagMatcher::Keyword(char byte) {
+  if (IsSpace(byte) || byte == '>') return KeywordEnd(byte);
+  word_.push_back(byte);
+  return BeginsKeyword(word_) ? Result::kMore : Result::kNo;
+}
+
+Result DsmlTagMatcher::KeywordEnd(char byte) {
+  const auto* keyword = std::find_if(std::begin(kKeywords), std::end(kKeywords),
+                                     [&](const auto& k) { return k.text == word_; });
+  if (keyword == std::end(kKeywords)) return Result::kNo;
+  tag_.kind = closing_ ? keyword->close : keyword->open;
+  word_.clear();
+  const bool has_name =
+      tag_.kind == DsmlTag::Kind::kInvokeOpen || tag_.kind == DsmlTag::Kind::kParameterOpen;
+  if (!has_name) {
+    state_ = State::kBeforeEnd;
+    return End(byte);
+  }
+  state_ = State::kBeforeName;
+  return byte == '>' ? Result::kNo : Result::kMore;
+}
+
+Result DsmlTagMatcher::Literal(char byte, std::string_view literal, State next) {
+  word_.push_back(byte);
+  if (!literal.starts_with(word_)) return Result::kNo;
+  if (word_.size() == literal.size()) {
+    word_.clear();
+    state_ = next;
+  }
+  return Result::kMore;
+}
+
+Result DsmlTagMatcher::Name(char byte) {
+  if (byte != '"') {
+    word_.push_back(byte);
+    return word_.size() > kMaxNameBytes ? Result::kNo : Result::kMore;
+  }
+  tag_.name = SpellMarks(word_);
+  word_.clear();
+  state_ = tag_.kind == DsmlTag::Kind::kParameterOpen ? State::kAfterName : State::kBeforeEnd;
+  return Result::kMore;
+}
+
+Result DsmlTagMatcher::AfterName(char byte) {
+  if (byte == '>') return Result::kYes;
+  if (IsSpace(byte)) {
+    space_seen_ = true;
+    return Result::kMore;
+  }
+  state_ = State::kStringKey;
+  return space_seen_ ? Push(byte) : Result::kNo;
+}
+
+Result DsmlTagMatcher::Flag(char byte) {
+  if (byte != '"') {
+    word_.push_back(byte);
+    const bool possible =
+        std::string_view("true").starts_with(word_) || std::string_view("false").starts_with(word_);
+    return possible ? Result::kMore : Result::kNo;
+  }
+  tag_.is_string = word_ == "true";
+  state_ = State::kBeforeEnd;
+  return word_ == "true" || word_ == "false" ? Result::kMore : Result::kNo;
+}
+
+Result DsmlTagMatcher::End(char byte) {
+  if (byte == '>') return Result::kYes;
+  return IsSpace(byte) ? Result::kMore : Result::kNo;
+}
+
+bool DsmlTagMatcher::MayOpenBlock() const {
+  if (closing_) return false;
+  if (state_ == State::kKeyword) {
+    return std::string_view("tool_calls").starts_with(word_) ||
+           std::string_view("toolcalls").starts_with(word_);
+  }
+  return state_ == State::kBeforeEnd && tag_.kind == DsmlTag::Kind::kBlockOpen;
+}
+
+}  // namespace fulgur::text

@@ -1,0 +1,72 @@
+// Recognises one DSML tag, a byte at a time: <｜DSML｜tool_calls>, <｜DSML｜invoke name="...">,
+// <｜DSML｜parameter name="..." string="true|false"> and their closing tags. Works on marked text
+// (markup.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace fulgur::text {
+
+struct DsmlTag {
+  enum class Kind {
+    kBlockOpen,
+    kBlockClose,
+    kInvokeOpen,
+    kInvokeClose,
+    kParameterOpen,
+    kParameterClose,
+  };
+  Kind kind;
+  std::string name;        // invoke and parameter: the attribute, markers spelt out
+  bool is_string = false;  // parameter: string="true"
+};
+
+class DsmlTagMatcher {
+ public:
+  enum class Result { kMore, kNo, kYes };
+
+  // Begins behind a '<'.
+  void Start();
+
+  // kNo: these bytes begin no tag. kYes: the tag is complete with this byte.
+  Result Push(char byte);
+
+  const DsmlTag& tag() const { return tag_; }
+
+  // The bytes so far can only become the opening of a block, or nothing has been said but
+  // <｜DSML｜.
+  bool MayOpenBlock() const;
+
+ private:
+  enum class State {
+    kSlashOrMark,
+    kMark,
+    kKeyword,
+    kBeforeName,
+    kNameKey,
+    kName,
+    kAfterName,
+    kStringKey,
+    kFlag,
+    kBeforeEnd,
+  };
+
+  Result Keyword(char byte);
+  Result KeywordEnd(char byte);
+  Result Literal(char byte, std::string_view literal, State next);
+  Result Name(char byte);
+  Result AfterName(char byte);
+  Result Flag(char byte);
+  Result End(char byte);
+
+  State state_ = State::kSlashOrMark;
+  bool closing_ = false;
+  bool space_seen_ = false;
+  std::string word_;  // the keyword, attribute value or part of a literal being read
+  DsmlTag tag_;
+};
+
+}  // namespace fulgur::text
