@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "text/chat_encoding.h"
 
 namespace fulgur::server {
 
@@ -50,8 +51,6 @@ struct SamplingDefaults {
 
 enum class ReasoningField { kBoth, kReasoning, kReasoningContent };
 enum class FingerprintMode { kFull, kHash, kCustom, kNone };
-enum class EffortProfile { kPreview, kOfficial };
-enum class EmptyReasoning { kReference, kChat };
 
 // How messages become a prompt and output becomes reasoning, content and calls.
 struct ChatOptions {
@@ -63,8 +62,8 @@ struct ChatOptions {
   bool special_tokens_in_text = false;  // true: a role token typed by a user becomes the token
   std::string default_template_kwargs;  // JSON object or empty: --default-chat-template-kwargs
   std::map<std::string, std::string> effort_map;  // --reasoning-effort-map
-  EffortProfile effort_profile = EffortProfile::kPreview;
-  EmptyReasoning empty_reasoning = EmptyReasoning::kReference;
+  text::EffortProfile effort_profile = text::EffortProfile::kPreview;
+  bool empty_reasoning_as_chat = false;  // --dsv4-empty-reasoning chat
   ReasoningField reasoning_field = ReasoningField::kBoth;
   std::string response_role = "assistant";
 };
@@ -81,7 +80,7 @@ struct ServerOptions {
   std::string root_path;              // prefix that a proxy leaves in the path
 
   int64_t max_logprobs = 20;  // -1: no limit
-  int64_t max_stop_strings = 16;
+  int64_t max_stop_strings = 4;
   bool return_tokens_as_token_ids = false;
   bool enable_prompt_tokens_details = false;
   bool enable_force_include_usage = false;
@@ -107,7 +106,7 @@ struct ServerOptions {
   bool access_log = true;
   std::vector<std::string> access_log_excluded_paths;
 
-  int num_worker_threads = 2;  // parse, render and tokenise
+  int num_worker_threads = 4;  // parse, render and tokenise
 };
 
 }  // namespace fulgur::server

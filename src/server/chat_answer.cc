@@ -1,0 +1,262 @@
+// Answers of /v1/chat/completions.
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+
+#include "server/answer_json.h"
+#include "server/api_error.h"
+#include "server/random_id.h"
+#include "server/stream_answer.h"
+
+namespace fulgur::server {
+namespace {
+
+using text::OutputDelta;
+
+std::string NewCallId() { return "chatcmpl-tool-" + RandomHex(16); }
+
+void WriteReasoning(ReasoningField field, std::string_view text, JsonWriter* json) {
+  if (field != ReasoningField::kReasoningContent) json->Field("reasoning", text);
+  if (field != ReasoningField::kReasoning) json->Field("reasoning_content", text);
+}
+
+// The deltas of one step, sorted by kind; pieces of one call become one entry.
+struct StepDelta {
+  struct Call {
+    int index = 0;
+    std::optional<std::string> name;  // a new call
+    std::string arguments;
+  };
+  std::string reasoning;
+  std::string content;
+  std::vector<Call> calls;
+
+  bool empty() const { return reasoning.empty() && content.empty() && calls.empty(); }
+};
+
+StepDelta::Call& CallOf(StepDelta* step, int index) {
+  if (step->calls.empty() || step->calls.back().index != index) {
+    step->calls.push_back({index, std::nullopt, ""});
+  }
+  return step->calls.back();
+}
+
+StepDelta SortDeltas(const std::vector<OutputDelta>& deltas, bool include_reasoning) {
+  StepDelta step;
+  for (const OutputDelta& delta : deltas) {
+    switch (delta.kind) {
+      case OutputDelta::Kind::kReasoning:
+        if (include_reasoning) step.reasoning += delta.text;
+        break;
+      case OutputDelta::Kind::kContent:
+        step.content += delta.text;
+        break;
+      case OutputDelta::Kind::kToolCall:
+        CallOf(&step, delta.call_index).name = delta.text;
+        break;
+      case OutputDelta::Kind::kArguments:
+        CallOf(&step, delta.call_index).arguments += delta.text;
+        break;
+    }
+  }
+  return step;
+}
+
+void WriteCallDeltas(const std::vector<StepDelta::Call>& calls, JsonWriter* json) {
+  json->Key("tool_calls").BeginArray();
+  for (const auto& call : calls) {
+    json->BeginObject().Field("index", call.index);
+    if (call.name) json->Field("id", NewCallId()).Field("type", "function");
+    json->Key("function").BeginObject();
+    if (call.name) json->Field("name", *call.name);
+    json->Field("arguments", call.arguments).EndObject().EndObject();
+  }
+  json->EndArray();
+}
+
+class ChatStreamAnswer : public StreamAnswer {
+ public:
+  explicit ChatStreamAnswer(AnswerContext context)
+      : StreamAnswer(std::move(context), "chat.completion.chunk"),
+        opened_(this->context().num_choices()) {}
+
+ private:
+  bool WriteUpdate(size_t choice, const ChoiceUpdate& update, const Usage& so_far) override {
+    if (!opened_[choice]) Open(choice, so_far);
+    StepDelta step = SortDeltas(update.deltas, context().job->include_reasoning);
+    bool show_ids = context().request().return_token_ids;
+    if (step.empty() && !update.finish && !show_ids) return false;
+    JsonWriter json = BeginChunk();
+    json.Key("choices").BeginArray().BeginObject();
+    json.Field("index", choice).Key("delta").BeginObject();
+    if (!step.reasoning.empty()) {
+      WriteReasoning(context().options->chat.reasoning_field, step.reasoning, &json);
+    }
+    if (!step.content.empty()) json.Field("content", step.content);
+    if (!step.calls.empty()) WriteCallDeltas(step.calls, &json);
+    json.EndObject();
+    WriteRest(update, &json);
+    json.EndObject().EndArray();
+    if (update.finish && !context().request().include_usage) {
+      json.OptionalField("system_fingerprint", context().fingerprint);
+    }
+    WriteChunk(&json, so_far);
+    return true;
+  }
+
+  void WriteRest(const ChoiceUpdate& update, JsonWriter* json) {
+    json->Key("logprobs");
+    if (context().request().logprobs && !update.tokens.empty()) {
+      WriteChatLogprobs(context(), update.tokens, json);
+    } else {
+      json->Null();
+    }
+    json->Key("finish_reason");
+    if (update.finish) {
+      json->String(update.finish->reason);
+      WriteStopReason(*update.finish, json);
+    } else {
+      json->Null();
+    }
+    json->Key("token_ids");
+    if (context().request().return_token_ids) {
+      WriteTokenIds(update.tokens, json);
+    } else {
+      json->Null();
+    }
+  }
+
+  // The first chunk of a choice says who speaks.
+  void Open(size_t choice, const Usage& so_far) {
+    opened_[choice] = true;
+    const JobPrompt& prompt = context().job->prompts[context().prompt_of(choice)];
+    WriteText(choice, "", true, prompt, so_far);
+    if (!context().job->echo_text.empty()) {
+      WriteText(choice, context().job->echo_text, false, prompt, so_far);
+    }
+  }
+
+  void WriteText(size_t choice, std::string_view content, bool first, const JobPrompt& prompt,
+                 const Usage& so_far) {
+    JsonWriter json = BeginChunk();
+    json.Key("choices").BeginArray().BeginObject().Field("index", choice);
+    json.Key("delta").BeginObject();
+    if (first) json.Field("role", context().options->chat.response_role);
+    json.Field("content", content).EndObject();
+    json.NullField("logprobs").NullField("finish_reason").EndObject().EndArray();
+    if (first) {
+      const GenerationRequest& request = context().request();
+      json.Key("prompt_token_ids");
+      request.return_token_ids ? WriteIds(prompt.tokens, &json) : (void)json.Null();
+      json.Key("prompt_text");
+      request.return_prompt_text ? json.String(prompt.text) : json.Null();
+    }
+    WriteChunk(&json, so_far);
+  }
+
+  std::vector<bool> opened_;
+};
+
+class ChatWholeAnswer : public Answer {
+ public:
+  explicit ChatWholeAnswer(AnswerContext context)
+      : context_(std::move(context)), choices_(context_.num_choices()) {}
+
+  void Begin() override {}
+
+  void SetPromptLogprobs(size_t, PromptLogprobs logprobs) override {
+    prompt_logprobs_ = std::move(logprobs);
+  }
+
+  void Update(size_t choice, ChoiceUpdate update, const Usage&) override {
+    Choice& state = choices_[choice];
+    state.output.Append(update.deltas);
+    for (auto& token : update.tokens) state.tokens.push_back(std::move(token));
+    if (update.finish) state.finish = *std::move(update.finish);
+  }
+
+  void End(const Usage& usage) override {
+    const GenerationRequest& request = context_.request();
+    JsonWriter json(AnswerHead(context_, "chat.completion"));
+    json.Key("choices").BeginArray();
+    for (size_t i = 0; i < choices_.size(); ++i) WriteChoice(i, &json);
+    json.EndArray().NullField("service_tier");
+    json.OptionalField("system_fingerprint", context_.fingerprint).Key("usage");
+    WriteUsage(context_, usage, &json);
+    json.Key("prompt_logprobs");
+    request.prompt_logprobs ? WritePromptLogprobs(context_, prompt_logprobs_, &json)
+                            : (void)json.Null();
+    const JobPrompt& prompt = context_.job->prompts.front();
+    json.Key("prompt_token_ids");
+    request.return_token_ids ? WriteIds(prompt.tokens, &json) : (void)json.Null();
+    json.Key("prompt_text");
+    request.return_prompt_text ? json.String(prompt.text) : json.Null();
+    json.NullField("kv_transfer_params").EndObject();
+    SendJson(*context_.response, json.Take());
+  }
+
+  void Fail(const absl::Status& error) override { context_.response->Send(ToErrorResponse(error)); }
+
+ private:
+  struct Choice {
+    text::ParsedOutput output;
+    std::vector<engine::OutputToken> tokens;
+    ChoiceFinish finish;
+  };
+
+  void WriteChoice(size_t index, JsonWriter* json) const {
+    const Choice& choice = choices_[index];
+    json->BeginObject().Field("index", index).Key("message");
+    WriteMessage(choice, json);
+    json->Key("logprobs");
+    context_.request().logprobs ? WriteChatLogprobs(context_, choice.tokens, json)
+                                : (void)json->Null();
+    json->Field("finish_reason", choice.finish.reason);
+    WriteStopReason(choice.finish, json);
+    json->Key("token_ids");
+    context_.request().return_token_ids ? WriteTokenIds(choice.tokens, json) : (void)json->Null();
+    json->NullField("routed_experts").EndObject();
+  }
+
+  void WriteMessage(const Choice& choice, JsonWriter* json) const {
+    json->BeginObject().Field("role", context_.options->chat.response_role).Key("content");
+    std::string content = context_.job->echo_text + choice.output.content;
+    bool forced = context_.job->tool_choice == ToolChoice::kRequired ||
+                  context_.job->tool_choice == ToolChoice::kNamed;
+    content.empty() && !forced ? json->Null() : json->String(content);
+    for (const char* key : {"refusal", "annotations", "audio", "function_call"}) {
+      json->NullField(key);
+    }
+    if (!choice.output.tool_calls.empty()) WriteCalls(choice.output.tool_calls, json);
+    if (context_.job->include_reasoning && !choice.output.reasoning.empty()) {
+      WriteReasoning(context_.options->chat.reasoning_field, choice.output.reasoning, json);
+    } else if (context_.options->chat.reasoning_field != ReasoningField::kReasoningContent) {
+      json->NullField("reasoning");
+    }
+    json->EndObject();
+  }
+
+  static void WriteCalls(const std::vector<text::ParsedToolCall>& calls, JsonWriter* json) {
+    json->Key("tool_calls").BeginArray();
+    for (const auto& call : calls) {
+      json->BeginObject().Field("id", NewCallId()).Field("type", "function");
+      json->Key("function").BeginObject().Field("name", call.name);
+      json->Field("arguments", call.arguments).EndObject().EndObject();
+    }
+    json->EndArray();
+  }
+
+  AnswerContext context_;
+  std::vector<Choice> choices_;
+  PromptLogprobs prompt_logprobs_;
+};
+
+}  // namespace
+
+std::unique_ptr<Answer> MakeChatAnswer(AnswerContext context) {
+  if (context.request().stream) return std::make_unique<ChatStreamAnswer>(std::move(context));
+  return std::make_unique<ChatWholeAnswer>(std::move(context));
+}
+
+}  // namespace fulgur::server

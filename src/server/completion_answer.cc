@@ -1,0 +1,162 @@
+// Answers of /v1/completions.
+#include <utility>
+
+#include "server/answer_json.h"
+#include "server/api_error.h"
+#include "server/stream_answer.h"
+
+namespace fulgur::server {
+namespace {
+
+std::string Join(const std::vector<text::OutputDelta>& deltas) {
+  std::string text;
+  for (const auto& delta : deltas) text += delta.text;
+  return text;
+}
+
+class CompletionStreamAnswer : public StreamAnswer {
+ public:
+  explicit CompletionStreamAnswer(AnswerContext context)
+      : StreamAnswer(std::move(context), "text_completion"),
+        states_(this->context().num_choices()),
+        prompt_logprobs_(this->context().job->prompts.size()) {}
+
+  void SetPromptLogprobs(size_t prompt, PromptLogprobs logprobs) override {
+    prompt_logprobs_[prompt] = std::move(logprobs);
+  }
+
+ private:
+  struct State {
+    bool opened = false;
+    size_t offset = 0;  // characters before the next token, for text_offset
+  };
+
+  bool WriteUpdate(size_t choice, const ChoiceUpdate& update, const Usage& so_far) override {
+    const GenerationRequest& request = context().request();
+    const JobPrompt& prompt = context().job->prompts[context().prompt_of(choice)];
+    State& state = states_[choice];
+    std::string text = Join(update.deltas);
+    bool first = !state.opened;
+    if (first && request.echo) text = prompt.text + text;
+    bool show_ids = request.return_token_ids || context().tokenizer == nullptr;
+    if (text.empty() && !update.finish && !show_ids) return false;
+    state.opened = true;
+
+    JsonWriter json = BeginChunk();
+    json.Key("choices").BeginArray().BeginObject().Field("index", choice);
+    json.Field("text", text).Key("logprobs");
+    if (request.logprobs && !update.tokens.empty()) {
+      CompletionLogprobs logprobs(context(), state.offset);
+      if (first && request.echo) {
+        logprobs.AddPrompt(prompt.tokens, prompt_logprobs_[context().prompt_of(choice)]);
+      }
+      for (const auto& token : update.tokens) logprobs.Add(token);
+      state.offset = logprobs.offset();
+      logprobs.Write(&json);
+    } else {
+      json.Null();
+    }
+    WriteEnd(update, &json);
+    json.Key("prompt_token_ids");
+    first&& request.return_token_ids ? WriteIds(prompt.tokens, &json) : (void)json.Null();
+    json.Key("token_ids");
+    show_ids ? WriteTokenIds(update.tokens, &json) : (void)json.Null();
+    json.EndObject().EndArray();
+    WriteChunk(&json, so_far);
+    return true;
+  }
+
+  static void WriteEnd(const ChoiceUpdate& update, JsonWriter* json) {
+    if (!update.finish) {
+      json->NullField("finish_reason").NullField("stop_reason");
+      return;
+    }
+    json->Field("finish_reason", update.finish->reason);
+    WriteStopReason(*update.finish, json);
+  }
+
+  std::vector<State> states_;
+  std::vector<PromptLogprobs> prompt_logprobs_;  // by prompt
+};
+
+class CompletionWholeAnswer : public Answer {
+ public:
+  explicit CompletionWholeAnswer(AnswerContext context)
+      : context_(std::move(context)),
+        choices_(context_.num_choices()),
+        prompt_logprobs_(context_.job->prompts.size()) {}
+
+  void Begin() override {}
+
+  void SetPromptLogprobs(size_t prompt, PromptLogprobs logprobs) override {
+    prompt_logprobs_[prompt] = std::move(logprobs);
+  }
+
+  void Update(size_t choice, ChoiceUpdate update, const Usage&) override {
+    Choice& state = choices_[choice];
+    state.text += Join(update.deltas);
+    for (auto& token : update.tokens) state.tokens.push_back(std::move(token));
+    if (update.finish) state.finish = *std::move(update.finish);
+  }
+
+  void End(const Usage& usage) override {
+    JsonWriter json(AnswerHead(context_, "text_completion"));
+    json.Key("choices").BeginArray();
+    for (size_t i = 0; i < choices_.size(); ++i) WriteChoice(i, &json);
+    json.EndArray().NullField("service_tier");
+    json.OptionalField("system_fingerprint", context_.fingerprint).Key("usage");
+    WriteUsage(context_, usage, &json);
+    json.NullField("kv_transfer_params").EndObject();
+    SendJson(*context_.response, json.Take());
+  }
+
+  void Fail(const absl::Status& error) override { context_.response->Send(ToErrorResponse(error)); }
+
+ private:
+  struct Choice {
+    std::string text;
+    std::vector<engine::OutputToken> tokens;
+    ChoiceFinish finish;
+  };
+
+  void WriteChoice(size_t index, JsonWriter* json) const {
+    const GenerationRequest& request = context_.request();
+    const Choice& choice = choices_[index];
+    size_t prompt_index = context_.prompt_of(index);
+    const JobPrompt& prompt = context_.job->prompts[prompt_index];
+    json->BeginObject().Field("index", index);
+    json->Field("text", request.echo ? prompt.text + choice.text : choice.text).Key("logprobs");
+    if (request.logprobs) {
+      CompletionLogprobs logprobs(context_, 0);
+      if (request.echo) logprobs.AddPrompt(prompt.tokens, prompt_logprobs_[prompt_index]);
+      for (const auto& token : choice.tokens) logprobs.Add(token);
+      logprobs.Write(json);
+    } else {
+      json->Null();
+    }
+    json->Field("finish_reason", choice.finish.reason);
+    WriteStopReason(choice.finish, json);
+    bool show_ids = request.return_token_ids || context_.tokenizer == nullptr;
+    json->Key("token_ids");
+    show_ids ? WriteTokenIds(choice.tokens, json) : (void)json->Null();
+    json->Key("prompt_logprobs");
+    request.prompt_logprobs ? WritePromptLogprobs(context_, prompt_logprobs_[prompt_index], json)
+                            : (void)json->Null();
+    json->Key("prompt_token_ids");
+    request.return_token_ids ? WriteIds(prompt.tokens, json) : (void)json->Null();
+    json->NullField("routed_experts").EndObject();
+  }
+
+  AnswerContext context_;
+  std::vector<Choice> choices_;
+  std::vector<PromptLogprobs> prompt_logprobs_;  // by prompt
+};
+
+}  // namespace
+
+std::unique_ptr<Answer> MakeCompletionAnswer(AnswerContext context) {
+  if (context.request().stream) return std::make_unique<CompletionStreamAnswer>(std::move(context));
+  return std::make_unique<CompletionWholeAnswer>(std::move(context));
+}
+
+}  // namespace fulgur::server
