@@ -27,9 +27,9 @@ struct CoreOptions {
   sched::SchedulerLimits limits;
   int64_t num_pages = 0;  // of 256 tokens; the runner's cache must have as many
   int64_t num_slots = 0;  // at least limits.max_num_seqs
-  std::vector<int32_t> eos_tokens;
+  std::vector<int32_t> eos_tokens = {};
   // Requests that bring no seed get theirs from this number, or from the system.
-  std::optional<uint64_t> seed;
+  std::optional<uint64_t> seed = std::nullopt;
 };
 
 // Errors name the option that is wrong.

@@ -100,11 +100,13 @@ void LocalEngine::Run() {
   InboxContents mail;
   for (;;) {
     // A running engine only looks whether there is mail; an idle one sleeps until there is.
-    inbox_.Take(/*wait=*/!core_.HasWork(), mail);
-    const StopMode stop = mail.stop;
+    const bool idle = !core_.HasWork() && mail.stop == StopMode::kNone;
+    inbox_.Take(/*wait=*/idle, mail);
     TakeMail(mail);
-    if (stop == StopMode::kAbort) core_.EndAll(FinishReason::kAbort, "the server is shutting down");
-    if (stop != StopMode::kNone && !core_.HasWork()) break;
+    if (mail.stop == StopMode::kAbort) {
+      core_.EndAll(FinishReason::kAbort, "the server is shutting down");
+    }
+    if (mail.stop != StopMode::kNone && !core_.HasWork()) break;
     if (const absl::Status status = RunStep(); !status.ok()) return Die(status);
     Publish();
   }

@@ -1,0 +1,110 @@
+#include "engine/model_engine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "base/team.h"
+#include "engine/local_engine.h"
+#include "engine/model_runner.h"
+#include "kv/store.h"
+#include "model/model.h"
+
+namespace fulgur::engine {
+namespace {
+
+// Rows for prompt log probabilities in a step, beyond one per sequence.
+constexpr int64_t kPromptLogitRows = 64;
+
+// The model with everything it runs on.
+class LocalModel : public ModelRunner {
+ public:
+  static absl::StatusOr<std::unique_ptr<LocalModel>> Create(
+      const ModelEngineOptions& options, model::ModelConfig config, model::Weights weights,
+      const model::StepLimits& limits, const MemoryPlan& plan, const base::Machine& machine);
+
+  int64_t VocabSize() const override { return model_->config().vocab_size; }
+
+  absl::Status Forward(const model::StepBatch& batch, std::span<float> logits) override {
+    model_->Forward(batch, logits);
+    return absl::OkStatus();
+  }
+
+ private:
+  LocalModel(int num_threads, kv::Store store) : team_(num_threads), store_(std::move(store)) {}
+
+  base::WorkerTeam team_;
+  const kv::Store store_;
+  std::unique_ptr<model::Model> model_;
+};
+
+absl::StatusOr<std::unique_ptr<LocalModel>> LocalModel::Create(
+    const ModelEngineOptions& options, model::ModelConfig config, model::Weights weights,
+    const model::StepLimits& limits, const MemoryPlan& plan, const base::Machine& machine) {
+  ASSIGN_OR_RETURN(kv::Store store,
+                   kv::Store::Create(model::CacheLayout(config, options.precision, 0),
+                                     plan.num_pages, plan.num_slots));
+  std::unique_ptr<LocalModel> local(new LocalModel(options.num_threads, std::move(store)));
+  ASSIGN_OR_RETURN(
+      local->model_,
+      model::Model::Create(std::move(config), std::move(weights), options.precision, limits,
+                           kernels::SelectOps(machine, options.ops), local->team_, local->store_));
+  return local;
+}
+
+sched::SchedulerLimits CompleteLimits(const ModelEngineOptions& options) {
+  sched::SchedulerLimits limits = options.limits;
+  if (limits.max_logit_rows == 0) limits.max_logit_rows = limits.max_num_seqs + kPromptLogitRows;
+  return limits;
+}
+
+model::StepLimits StepLimitsOf(const sched::SchedulerLimits& limits) {
+  return {.max_tokens = limits.max_num_batched_tokens,
+          .max_sequences = limits.max_num_seqs,
+          .max_logit_rows = limits.max_logit_rows,
+          .max_position = limits.max_model_len};
+}
+
+// What a step needs besides weights and sequence memory.
+int64_t StepBytes(const ModelEngineOptions& options, const model::ModelConfig& config) {
+  const sched::SchedulerLimits limits = CompleteLimits(options);
+  return model::Model::ScratchBytes(config, options.precision, StepLimitsOf(limits),
+                                    options.num_threads) +
+         limits.max_logit_rows * config.vocab_size * static_cast<int64_t>(sizeof(float));
+}
+
+}  // namespace
+
+absl::StatusOr<MemoryPlan> PlanModelMemory(const ModelEngineOptions& options,
+                                           const model::ModelConfig& config,
+                                           int64_t available_bytes) {
+  const int64_t left = std::max<int64_t>(0, available_bytes - StepBytes(options, config));
+  return PlanMemory(model::CacheLayout(config, options.precision, 0), options.memory, left);
+}
+
+absl::StatusOr<ModelEngine> CreateModelEngine(const ModelEngineOptions& options,
+                                              model::ModelConfig config, model::Weights weights,
+                                              const base::Machine& machine) {
+  if (!kernels::Supports(machine, options.ops)) {
+    return absl::InvalidArgumentError("this machine cannot run the kernels that were asked for");
+  }
+  sched::SchedulerLimits limits = CompleteLimits(options);
+  RETURN_IF_ERROR(sched::ValidateLimits(limits));
+  ASSIGN_OR_RETURN(const MemoryPlan plan,
+                   PlanModelMemory(options, config, machine.available_bytes));
+  limits.max_model_len = plan.max_model_len;
+  ASSIGN_OR_RETURN(std::unique_ptr<LocalModel> runner,
+                   LocalModel::Create(options, std::move(config), std::move(weights),
+                                      StepLimitsOf(limits), plan, machine));
+  const CoreOptions core{.limits = limits,
+                         .num_pages = plan.num_pages,
+                         .num_slots = plan.num_slots,
+                         .eos_tokens = options.eos_tokens,
+                         .seed = options.seed};
+  ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
+                   CreateLocalEngine({.core = core}, std::move(runner)));
+  return ModelEngine{.engine = std::move(engine), .memory = plan};
+}
+
+}  // namespace fulgur::engine

@@ -1,0 +1,50 @@
+// The engine that runs a DeepSeek-V4 model in this process: from loaded weights to something that
+// takes requests.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/machine.h"
+#include "engine/engine.h"
+#include "engine/memory_plan.h"
+#include "kernels/op_table.h"
+#include "model/config.h"
+#include "model/precision.h"
+#include "model/weights.h"
+#include "sched/scheduler.h"
+
+namespace fulgur::engine {
+
+struct ModelEngineOptions {
+  // max_num_seqs and max_model_len must agree with those of `memory`; max_logit_rows 0 means a
+  // sensible number.
+  sched::SchedulerLimits limits;
+  MemoryRequest memory;
+  model::Precision precision = model::Precision::kNative;
+  kernels::OpChoice ops = kernels::OpChoice::kAuto;
+  int num_threads = 1;
+  std::vector<int32_t> eos_tokens = {};
+  std::optional<uint64_t> seed = std::nullopt;
+};
+
+struct ModelEngine {
+  std::unique_ptr<Engine> engine;
+  MemoryPlan memory;
+};
+
+// What PlanModelMemory and CreateModelEngine give to sequences of this model.
+absl::StatusOr<MemoryPlan> PlanModelMemory(const ModelEngineOptions& options,
+                                           const model::ModelConfig& config,
+                                           int64_t available_bytes);
+
+// `machine` must have been detected after the weights were loaded: its available_bytes are shared
+// between step scratch and sequences. Errors name the option that is wrong or too large.
+absl::StatusOr<ModelEngine> CreateModelEngine(const ModelEngineOptions& options,
+                                              model::ModelConfig config, model::Weights weights,
+                                              const base::Machine& machine);
+
+}  // namespace fulgur::engine
