@@ -20,9 +20,10 @@ constexpr int64_t kPromptLogitRows = 64;
 // The model with everything it runs on.
 class LocalModel : public ModelRunner {
  public:
-  static absl::StatusOr<std::unique_ptr<LocalModel>> Create(
-      const ModelEngineOptions& options, model::ModelConfig config, model::Weights weights,
-      const model::StepLimits& limits, const MemoryPlan& plan, const base::Machine& machine);
+  LocalModel(int num_threads, kv::Store store) : team_(num_threads), store_(std::move(store)) {}
+
+  absl::Status Load(const ModelEngineOptions& options, model::ModelConfig config,
+                    model::Weights weights, const kernels::OpTable& ops);
 
   int64_t VocabSize() const override { return model_->config().vocab_size; }
 
@@ -32,26 +33,10 @@ class LocalModel : public ModelRunner {
   }
 
  private:
-  LocalModel(int num_threads, kv::Store store) : team_(num_threads), store_(std::move(store)) {}
-
   base::WorkerTeam team_;
   const kv::Store store_;
   std::unique_ptr<model::Model> model_;
 };
-
-absl::StatusOr<std::unique_ptr<LocalModel>> LocalModel::Create(
-    const ModelEngineOptions& options, model::ModelConfig config, model::Weights weights,
-    const model::StepLimits& limits, const MemoryPlan& plan, const base::Machine& machine) {
-  ASSIGN_OR_RETURN(kv::Store store,
-                   kv::Store::Create(model::CacheLayout(config, options.precision, 0),
-                                     plan.num_pages, plan.num_slots));
-  std::unique_ptr<LocalModel> local(new LocalModel(options.num_threads, std::move(store)));
-  ASSIGN_OR_RETURN(
-      local->model_,
-      model::Model::Create(std::move(config), std::move(weights), options.precision, limits,
-                           kernels::SelectOps(machine, options.ops), local->team_, local->store_));
-  return local;
-}
 
 sched::SchedulerLimits CompleteLimits(const ModelEngineOptions& options) {
   sched::SchedulerLimits limits = options.limits;
@@ -74,7 +59,29 @@ int64_t StepBytes(const ModelEngineOptions& options, const model::ModelConfig& c
          limits.max_logit_rows * config.vocab_size * static_cast<int64_t>(sizeof(float));
 }
 
+absl::Status LocalModel::Load(const ModelEngineOptions& options, model::ModelConfig config,
+                              model::Weights weights, const kernels::OpTable& ops) {
+  ASSIGN_OR_RETURN(model_,
+                   model::Model::Create(std::move(config), std::move(weights), options.precision,
+                                        StepLimitsOf(options.limits), ops, team_, store_));
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+absl::StatusOr<std::unique_ptr<ModelRunner>> CreateModelRunner(const ModelEngineOptions& options,
+                                                               model::ModelConfig config,
+                                                               model::Weights weights,
+                                                               const MemoryPlan& plan,
+                                                               const base::Machine& machine) {
+  ASSIGN_OR_RETURN(kv::Store store,
+                   kv::Store::Create(model::CacheLayout(config, options.precision, 0),
+                                     plan.num_pages, plan.num_slots));
+  auto runner = std::make_unique<LocalModel>(options.num_threads, std::move(store));
+  RETURN_IF_ERROR(runner->Load(options, std::move(config), std::move(weights),
+                               kernels::SelectOps(machine, options.ops)));
+  return runner;
+}
 
 absl::StatusOr<MemoryPlan> PlanModelMemory(const ModelEngineOptions& options,
                                            const model::ModelConfig& config,
@@ -89,15 +96,16 @@ absl::StatusOr<ModelEngine> CreateModelEngine(const ModelEngineOptions& options,
   if (!kernels::Supports(machine, options.ops)) {
     return absl::InvalidArgumentError("this machine cannot run the kernels that were asked for");
   }
-  sched::SchedulerLimits limits = CompleteLimits(options);
-  RETURN_IF_ERROR(sched::ValidateLimits(limits));
+  ModelEngineOptions complete = options;
+  complete.limits = CompleteLimits(options);
+  RETURN_IF_ERROR(sched::ValidateLimits(complete.limits));
   ASSIGN_OR_RETURN(const MemoryPlan plan,
                    PlanModelMemory(options, config, machine.available_bytes));
-  limits.max_model_len = plan.max_model_len;
-  ASSIGN_OR_RETURN(std::unique_ptr<LocalModel> runner,
-                   LocalModel::Create(options, std::move(config), std::move(weights),
-                                      StepLimitsOf(limits), plan, machine));
-  const CoreOptions core{.limits = limits,
+  complete.limits.max_model_len = plan.max_model_len;
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<ModelRunner> runner,
+      CreateModelRunner(complete, std::move(config), std::move(weights), plan, machine));
+  const CoreOptions core{.limits = complete.limits,
                          .num_pages = plan.num_pages,
                          .num_slots = plan.num_slots,
                          .eos_tokens = options.eos_tokens,

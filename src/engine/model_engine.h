@@ -11,6 +11,7 @@
 #include "base/machine.h"
 #include "engine/engine.h"
 #include "engine/memory_plan.h"
+#include "engine/model_runner.h"
 #include "kernels/op_table.h"
 #include "model/config.h"
 #include "model/precision.h"
@@ -36,10 +37,17 @@ struct ModelEngine {
   MemoryPlan memory;
 };
 
-// What PlanModelMemory and CreateModelEngine give to sequences of this model.
+// The memory that CreateModelEngine gives to sequences of this model.
 absl::StatusOr<MemoryPlan> PlanModelMemory(const ModelEngineOptions& options,
                                            const model::ModelConfig& config,
                                            int64_t available_bytes);
+
+// The model with its own workers and sequence memory. The limits must be complete.
+absl::StatusOr<std::unique_ptr<ModelRunner>> CreateModelRunner(const ModelEngineOptions& options,
+                                                               model::ModelConfig config,
+                                                               model::Weights weights,
+                                                               const MemoryPlan& plan,
+                                                               const base::Machine& machine);
 
 // `machine` must have been detected after the weights were loaded: its available_bytes are shared
 // between step scratch and sequences. Errors name the option that is wrong or too large.
