@@ -61,7 +61,7 @@ struct ChatOptions {
 
   // The request's tools, a JSON array as in the API; empty: none. They go to the first system
   // message, or with `tools_in_own_message` always to one of their own in front of all others.
-  std::string tools;
+  std::string tools = {};
   bool tools_in_own_message = false;
 
   // False: the prompt ends with the last message (API field of that name).
@@ -79,7 +79,7 @@ struct ChatOptions {
 
   // Opens a block of tool calls for the model (tool_choice "required"): "" for any tool, else the
   // name of the one to call. Needs chat mode: thinking comes before calls.
-  std::optional<std::string> forced_tool;
+  std::optional<std::string> forced_tool = {};
 };
 
 struct ChatPrompt {

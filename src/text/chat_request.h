@@ -30,10 +30,10 @@ absl::StatusOr<std::vector<ChatMessage>> ParseMessages(std::string_view messages
 
 // The fields of a request that choose between thinking and plain chat.
 struct ThinkingRequest {
-  std::optional<std::string> reasoning_effort;  // top-level field
-  std::optional<std::string> thinking_type;     // top-level {"thinking": {"type": ...}}
-  std::string template_kwargs;                  // chat_template_kwargs, JSON object or empty
-  std::string default_template_kwargs;          // the server's, of lower rank
+  std::optional<std::string> reasoning_effort = {};  // top-level field
+  std::optional<std::string> thinking_type = {};     // top-level {"thinking": {"type": ...}}
+  std::string template_kwargs = {};                  // chat_template_kwargs, JSON object or empty
+  std::string default_template_kwargs = {};          // the server's, of lower rank
 };
 
 // The behaviour of vLLM to follow where its versions differ.

@@ -5,17 +5,26 @@
 // {"encode": TEXT, "plain": [[BEGIN, END], ...]}  ->  {"ids": [...]}
 // {"decode": [IDS], "skip_special": BOOL}          ->  {"text": TEXT}
 // {"stream": [IDS]}                                ->  {"deltas": [TEXT, ...], "flush": TEXT}
+// {"chat": MESSAGES, "tools": TOOLS, "thinking": BOOL, "effort": "low"|"high"|"max"}
+//                                                  ->  {"prompt": TEXT, "ids": [...]}
+// {"parse": [TEXT, ...], "tools": TOOLS, "reasoning": BOOL, "length": BOOL}
+//                                                  ->  {"reasoning", "content", "calls": [[NAME,
+//                                                  ARGUMENTS]]}
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 
+#include "text/chat_encoding.h"
+#include "text/chat_request.h"
 #include "text/detokenizer.h"
+#include "text/output_parser.h"
 #include "text/tokenizer.h"
 
 namespace fulgur::text {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 json Encode(const Tokenizer& tokenizer, const json& request) {
   std::vector<ByteRange> plain;
@@ -39,9 +48,51 @@ json Stream(const Tokenizer& tokenizer, const json& request) {
   return {{"deltas", deltas}, {"flush", detokenizer.Finish()}};
 }
 
+template <typename T>
+T ValueOrDie(absl::StatusOr<T> value) {
+  if (!value.ok()) throw std::invalid_argument(std::string(value.status().message()));
+  return *std::move(value);
+}
+
+json Chat(const Tokenizer& tokenizer, const json& request) {
+  ChatOptions options;
+  options.thinking = request.value("thinking", true);
+  options.effort_profile = EffortProfile::kOfficial;
+  const std::string effort = request.value("effort", "low");
+  options.effort = effort == "max"    ? ReasoningEffort::kMax
+                   : effort == "high" ? ReasoningEffort::kHigh
+                                      : ReasoningEffort::kLow;
+  if (request.contains("tools")) options.tools = request["tools"].dump();
+  const ChatPrompt prompt =
+      ValueOrDie(RenderChat(ValueOrDie(ParseMessages(request.at("chat").dump())), options));
+  return {{"prompt", prompt.text}, {"ids", EncodePrompt(tokenizer, prompt)}};
+}
+
+json Parse(const json& request) {
+  OutputParserOptions options;
+  options.start =
+      request.value("reasoning", false) ? OutputStart::kReasoning : OutputStart::kContent;
+  options.parse_tools = request.contains("tools");
+  if (options.parse_tools) {
+    options.tools = std::make_shared<const ToolSchemas>(
+        ValueOrDie(ToolSchemas::FromJson(request["tools"].dump())));
+  }
+  OutputParser parser(options);
+  std::vector<OutputDelta> deltas;
+  for (const json& piece : request.at("parse")) parser.PushText(piece.get<std::string>(), &deltas);
+  parser.Finish(request.value("length", false) ? OutputEnd::kLength : OutputEnd::kStop, &deltas);
+  ParsedOutput output;
+  output.Append(deltas);
+  json calls = json::array();
+  for (const ParsedToolCall& call : output.tool_calls) calls.push_back({call.name, call.arguments});
+  return {{"reasoning", output.reasoning}, {"content", output.content}, {"calls", calls}};
+}
+
 json Answer(const Tokenizer& tokenizer, const json& request) {
   if (request.contains("encode")) return Encode(tokenizer, request);
   if (request.contains("decode")) return Decode(tokenizer, request);
+  if (request.contains("chat")) return Chat(tokenizer, request);
+  if (request.contains("parse")) return Parse(request);
   return Stream(tokenizer, request);
 }
 
