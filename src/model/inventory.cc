@@ -42,6 +42,7 @@ class Matcher {
   void CheckGroups(const FilledSlot& filled);
 
   const StoredTensor* Use(const std::string& name);
+  void UseSiblings(const std::string& name);
   const StoredTensor* UseRequired(const std::string& name, std::span<const int64_t> shape);
   bool HasType(const StoredTensor& tensor, std::initializer_list<DType> accepted);
   void HasShape(const StoredTensor& tensor, const std::vector<int64_t>& shape);
@@ -71,7 +72,10 @@ FilledSlot Matcher::FillOne(const TensorSlot& slot) {
   FilledSlot filled;
   filled.slot = &slot;
   filled.weight = slot.optional ? Use(slot.name) : UseRequired(slot.name, slot.shape);
-  if (filled.weight == nullptr) return filled;
+  if (filled.weight == nullptr) {
+    UseSiblings(slot.name);
+    return filled;
+  }
   switch (slot.kind) {
     case TensorKind::kLinear:
     case TensorKind::kFloatLinear:
@@ -184,6 +188,13 @@ const StoredTensor* Matcher::Use(const std::string& name) {
     totals_.bytes += static_cast<int64_t>(tensor->view.bytes.size());
   }
   return tensor;
+}
+
+// What belongs to a missing weight is not reported a second time as unexpected.
+void Matcher::UseSiblings(const std::string& name) {
+  for (const char* part : {"scale", "weight_scale", "weight_offset", "scale_bias"}) {
+    Use(SiblingName(name, part));
+  }
 }
 
 const StoredTensor* Matcher::UseRequired(const std::string& name, std::span<const int64_t> shape) {
