@@ -1,0 +1,74 @@
+#include "timed_ops.h"
+
+#include <array>
+
+#include "fmt/format.h"
+#include "probes.h"
+
+namespace fulgur::bench_kernels {
+namespace {
+
+using kernels::OpTable;
+
+constexpr std::array<const char*, 14> kNames = {
+    "embed",       "linear",   "norm_rows",      "hc_post",      "hc_pre",
+    "head_rows",   "compress", "index_scores",   "index_select", "attention",
+    "write_rings", "route",    "expert_gate_up", "expert_down"};
+
+OpTable wrapped;
+OpTable timed;
+std::array<double, kNames.size()> seconds;
+double since = 0.0;
+
+// Times the op that `member` points to; slot: its place in kNames.
+template <auto member, size_t slot, typename Args>
+void Timed(Args args, const base::WorkerRank& worker) {
+  const double start = Now();
+  (wrapped.*member)(args, worker);
+  if (worker.rank() == 0) seconds[slot] += Now() - start;
+}
+
+}  // namespace
+
+const OpTable& TimedOps(const OpTable& ops) {
+  using namespace kernels;
+  wrapped = ops;
+  timed.name = ops.name;
+  timed.embed = Timed<&OpTable::embed, 0, const EmbedArgs&>;
+  timed.linear = Timed<&OpTable::linear, 1, std::span<const LinearJob>>;
+  timed.norm_rows = Timed<&OpTable::norm_rows, 2, std::span<const NormRowsJob>>;
+  timed.hc_post = Timed<&OpTable::hc_post, 3, const HcPostArgs&>;
+  timed.hc_pre = Timed<&OpTable::hc_pre, 4, const HcPreArgs&>;
+  timed.head_rows = Timed<&OpTable::head_rows, 5, std::span<const HeadRowsJob>>;
+  timed.compress = Timed<&OpTable::compress, 6, const CompressArgs&>;
+  timed.index_scores = Timed<&OpTable::index_scores, 7, const IndexArgs&>;
+  timed.index_select = Timed<&OpTable::index_select, 8, const IndexArgs&>;
+  timed.sparse_attention = Timed<&OpTable::sparse_attention, 9, const AttentionArgs&>;
+  timed.write_rings = Timed<&OpTable::write_rings, 10, std::span<const RingWriteJob>>;
+  timed.route = Timed<&OpTable::route, 11, const RouteArgs&>;
+  timed.expert_gate_up = Timed<&OpTable::expert_gate_up, 12, const ExpertArgs&>;
+  timed.expert_down = Timed<&OpTable::expert_down, 13, const ExpertArgs&>;
+  ResetProfile();
+  return timed;
+}
+
+void ResetProfile() {
+  seconds.fill(0.0);
+  since = Now();
+}
+
+void PrintProfile(std::string_view title) {
+  const double total = Now() - since;
+  fmt::print("{}: {:.1f} ms of thread time\n", title, 1e3 * total);
+  double rest = total;
+  for (size_t i = 0; i < kNames.size(); ++i) {
+    if (seconds[i] == 0.0) continue;
+    fmt::print("  {:<16}{:9.2f} ms {:6.1f} %\n", kNames[i], 1e3 * seconds[i],
+               100.0 * seconds[i] / total);
+    rest -= seconds[i];
+  }
+  fmt::print("  {:<16}{:9.2f} ms {:6.1f} %\n", "between ops", 1e3 * rest, 100.0 * rest / total);
+  ResetProfile();
+}
+
+}  // namespace fulgur::bench_kernels
