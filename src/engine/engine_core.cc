@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "engine/request_check.h"
 #include "engine/stop.h"
 #include "sample/logprobs.h"
 #include "sample/noise.h"
@@ -17,27 +18,6 @@ namespace {
 uint64_t SystemSeed() {
   std::random_device device;
   return (static_cast<uint64_t>(device()) << 32) | device();
-}
-
-absl::Status CheckTokens(std::span<const int32_t> tokens, int64_t vocab_size, const char* what) {
-  for (const int32_t token : tokens) {
-    if (token >= 0 && token < vocab_size) continue;
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "%s holds token id %d, but the vocabulary has ids 0 to %d", what, token, vocab_size - 1));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckSampling(const sample::SamplingParams& params, int64_t vocab_size) {
-  RETURN_IF_ERROR(CheckTokens(params.stop_token_ids, vocab_size, "stop_token_ids"));
-  RETURN_IF_ERROR(CheckTokens(params.allowed_token_ids, vocab_size, "allowed_token_ids"));
-  for (const auto& word : params.bad_words) {
-    RETURN_IF_ERROR(CheckTokens(word, vocab_size, "bad_words"));
-  }
-  for (const auto& [token, bias] : params.logit_bias) {
-    RETURN_IF_ERROR(CheckTokens({&token, 1}, vocab_size, "logit_bias"));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -91,20 +71,9 @@ EngineCore::EngineCore(const CoreOptions& options, ModelRunner& runner)
 EngineCore::~EngineCore() = default;
 
 absl::Status EngineCore::CheckRequest(const Request& request) const {
-  const auto prompt = static_cast<int64_t>(request.prompt.size());
-  const int64_t limit = options_.limits.max_model_len;
-  if (prompt == 0) return absl::InvalidArgumentError("the prompt is empty");
-  if (request.params.max_tokens < 1) {
-    return absl::InvalidArgumentError("max_tokens must be at least 1");
-  }
-  if (prompt >= limit || request.params.max_tokens > limit - prompt) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "the prompt has %d tokens and up to %d may follow, but the context holds %d", prompt,
-        request.params.max_tokens, limit));
-  }
-  RETURN_IF_ERROR(CheckTokens(request.prompt, vocab_size_, "the prompt"));
-  RETURN_IF_ERROR(CheckSampling(request.params, vocab_size_));
-  return scheduler_.CheckFits(prompt + request.params.max_tokens);
+  RETURN_IF_ERROR(engine::CheckRequest(request, options_.limits.max_model_len, vocab_size_));
+  return scheduler_.CheckFits(static_cast<int64_t>(request.prompt.size()) +
+                              request.params.max_tokens);
 }
 
 void EngineCore::Add(RequestId id, Request request, EventSink sink, Clock::time_point submitted) {

@@ -43,6 +43,16 @@ void Inbox::Close(absl::Status reason, StopMode mode) {
 void Inbox::Take(bool wait, InboxContents& contents) {
   std::unique_lock lock(mutex_);
   if (wait) ready_.wait(lock, [this] { return news_; });
+  MoveOut(contents);
+}
+
+void Inbox::TakeBy(Clock::time_point latest, InboxContents& contents) {
+  std::unique_lock lock(mutex_);
+  ready_.wait_until(lock, latest, [this] { return news_; });
+  MoveOut(contents);
+}
+
+void Inbox::MoveOut(InboxContents& contents) {
   news_ = false;
   std::swap(contents_.submissions, contents.submissions);
   std::swap(contents_.aborts, contents.aborts);

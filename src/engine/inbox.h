@@ -44,12 +44,16 @@ class Inbox {
   // Moves everything out; with `wait`, sleeps until something is there. `contents` must be empty
   // but may have capacity. The stop mode stays visible in later calls.
   void Take(bool wait, InboxContents& contents);
+  // The same, waiting until a time at most.
+  void TakeBy(Clock::time_point latest, InboxContents& contents);
 
   // Submissions that the engine has not taken yet, and the tokens of their prompts.
   int64_t num_submissions() const;
   int64_t num_prompt_tokens() const;
 
  private:
+  void MoveOut(InboxContents& contents);
+
   mutable std::mutex mutex_;
   std::condition_variable ready_;
   InboxContents contents_;

@@ -3,13 +3,12 @@
 #include <gmock/gmock.h>
 #include <time.h>
 
-#include <condition_variable>
-#include <map>
-#include <mutex>
+#include <atomic>
 #include <random>
 #include <thread>
 
 #include "engine/fake_runner.h"
+#include "engine/mailbox.h"
 
 namespace fulgur::engine {
 namespace {
@@ -25,49 +24,6 @@ Request Greedy(std::vector<int32_t> prompt, int64_t max_tokens) {
   request.params.ignore_eos = true;
   return request;
 }
-
-// Collects events of many requests from the engine's thread.
-class Mailbox {
- public:
-  EventSink Sink(int key) {
-    return [this, key](RequestEvent event) {
-      const std::lock_guard lock(mutex_);
-      auto& tokens = tokens_[key];
-      for (const OutputToken& token : event.tokens) tokens.push_back(token.token);
-      if (event.finish) {
-        EXPECT_FALSE(ends_.contains(key));
-        ends_[key] = std::move(event);
-      }
-      changed_.notify_all();
-    };
-  }
-
-  RequestEvent WaitForEnd(int key) {
-    std::unique_lock lock(mutex_);
-    EXPECT_TRUE(changed_.wait_for(lock, 20s, [&] { return ends_.contains(key); }));
-    return ends_[key];
-  }
-
-  void WaitForTokens(int key, size_t count) {
-    std::unique_lock lock(mutex_);
-    EXPECT_TRUE(changed_.wait_for(lock, 20s, [&] { return tokens_[key].size() >= count; }));
-  }
-
-  std::vector<int32_t> tokens(int key) {
-    const std::lock_guard lock(mutex_);
-    return tokens_[key];
-  }
-  size_t num_ends() {
-    const std::lock_guard lock(mutex_);
-    return ends_.size();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<int, std::vector<int32_t>> tokens_;
-  std::map<int, RequestEvent> ends_;
-};
 
 struct Rig {
   explicit Rig(sched::SchedulerLimits limits = {.max_num_seqs = 8, .max_num_batched_tokens = 64},
