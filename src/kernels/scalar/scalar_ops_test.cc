@@ -22,7 +22,8 @@ using ::testing::Pointwise;
 const base::WorkerRank kAlone(0, 1, nullptr);
 
 MATCHER_P(NearTo, tolerance, "") {
-  return std::fabs(std::get<0>(arg) - std::get<1>(arg)) <= tolerance;
+  return std::fabs(static_cast<float>(std::get<0>(arg)) - static_cast<float>(std::get<1>(arg))) <=
+         tolerance;
 }
 
 // ---- hyper-connections: 4 streams of 4 channels, the unit matrix, so that y shows pre ----
