@@ -30,8 +30,9 @@ absl::StatusOr<Role> ReadRole(const JsonValue& message, const std::string& where
   for (const Entry& entry : kRoles) {
     if (role != nullptr && role->is_string() && role->string() == entry.name) return entry.role;
   }
-  return Refuse(where + ".role",
-                "must be system, developer, user, assistant, tool or latest_reminder");
+  std::string rule = "must be system, developer, user, assistant, tool or latest_reminder";
+  if (role != nullptr && role->is_string()) rule += ". Invalid role: " + role->string();
+  return Refuse(where + ".role", rule);
 }
 
 // An optional text field; absent and null are empty.
