@@ -168,7 +168,10 @@ void FlagValues::Set(const FlagSpec& flag, FlagValue value) {
   given_.insert_or_assign(flag.name, std::move(value));
 }
 
-bool FlagValues::Given(std::string_view name) const { return given_.contains(name); }
+bool FlagValues::Given(std::string_view name) const {
+  reads_.insert(table_->Get(name).name);
+  return given_.contains(name);
+}
 
 bool FlagValues::Has(std::string_view name) const {
   reads_.insert(table_->Get(name).name);

@@ -1,0 +1,7 @@
+#include "cli/version.h"
+
+namespace fulgur::cli {
+
+std::string_view Version() { return FULGUR_VERSION; }
+
+}  // namespace fulgur::cli
