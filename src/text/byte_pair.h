@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 #include <vector>
 
@@ -29,38 +30,26 @@ class BytePairEncoder {
   // of `word` must outlive this object.
   void AddWholeWord(std::string_view word, int32_t id) { whole_words_.emplace(word, id); }
 
-  // Appends the tokens of `piece`, in time n log n and, for long pieces, with little memory beyond
-  // 24 bytes for each of theirs.
+  // Appends the tokens of `piece`, in time n log n.
   void Encode(std::string_view piece, std::vector<int32_t>* ids) const;
 
   // The same by merging alone, without the table of whole words.
   void Merge(std::string_view piece, std::vector<int32_t>* ids) const;
 
  private:
+  static constexpr int32_t kNoMerge = std::numeric_limits<int32_t>::max();
   struct Merged {
-    int32_t rank;
-    int32_t id;
-  };
-  struct Symbol {
-    int32_t id;
-    int32_t previous;  // -1: none
-    int32_t next;      // -1: none
-  };
-  struct Candidate {
-    int32_t rank;
-    int32_t position;
-    int32_t merged;
-    // For a heap whose top is the lowest rank, leftmost.
-    bool operator<(const Candidate& other) const {
-      return rank != other.rank ? rank > other.rank : position > other.position;
-    }
+    int32_t rank = kNoMerge;
+    int32_t id = -1;
   };
   class Work;
 
-  const Merged* Find(int32_t left, int32_t right) const;
+  Merged Find(int32_t left, int32_t right) const;
 
   std::array<int32_t, 256> byte_ids_;
   absl::flat_hash_map<uint64_t, Merged> merges_;  // left id << 32 | right id
+  // The same for pairs of bytes, left * 256 + right: every piece begins with a look-up of each.
+  std::vector<Merged> byte_merges_;
   absl::flat_hash_map<std::string_view, int32_t> whole_words_;
 };
 

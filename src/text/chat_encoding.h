@@ -30,15 +30,15 @@ struct ChatToolCall {
 // One message of a conversation. chat_request.h makes these from a request's JSON.
 struct ChatMessage {
   Role role = Role::kUser;
-  std::string content;
+  std::string content = {};
 
-  std::string reasoning;                 // assistant
-  std::vector<ChatToolCall> tool_calls;  // assistant
-  bool without_eos = false;              // assistant: leave the turn open in the text
-  std::string tool_call_id;              // tool
-  std::string task;                      // user: "title", "query", ... (DeepSeek's quick tasks)
-  std::string tools;                     // system, developer: JSON array; empty: none
-  std::string response_format;           // system, developer: JSON value; empty: none
+  std::string reasoning = {};                 // assistant
+  std::vector<ChatToolCall> tool_calls = {};  // assistant
+  bool without_eos = false;                   // assistant: leave the turn open in the text
+  std::string tool_call_id = {};              // tool
+  std::string task = {};             // user: "title", "query", ... (DeepSeek's quick tasks)
+  std::string tools = {};            // system, developer: JSON array; empty: none
+  std::string response_format = {};  // system, developer: JSON value; empty: none
 };
 
 enum class ReasoningEffort { kNone, kLow, kHigh, kMax };

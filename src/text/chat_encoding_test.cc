@@ -271,6 +271,45 @@ TEST(ChatEncodingTest, RefusesWhatCannotBeRendered) {
   EXPECT_EQ(Render("[]"), "<｜begin▁of▁sentence｜>");
 }
 
+// A client that sends an answer back gets a prompt that begins with the old prompt and the tokens
+// the model wrote, so that the prefix cache serves it.
+TEST(ChatEncodingTest, AnAnswerSentBackContinuesItsOwnTokens) {
+  const std::vector<std::pair<std::string, std::string>> answers = {
+      {"Let me look.", ""},
+      {"", "Plain answer."},
+      {"Hm\n\nyes", "Text\nand more."},
+      {" lead", "\n\nText"}};
+  const std::string calls =
+      "\n\n<｜DSML｜tool_calls>\n<｜DSML｜invoke name=\"f\">\n"
+      "<｜DSML｜parameter name=\"city\" string=\"true\">Lyon \"x\"\n<b></｜DSML｜parameter>\n"
+      "<｜DSML｜parameter name=\"n\" string=\"false\">[1, {\"a\": null}]</｜DSML｜parameter>\n"
+      "</｜DSML｜invoke>\n<｜DSML｜invoke name=\"g\">\n\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>";
+  ChatOptions options;
+  options.tools =
+      R"([{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"g"}}])";
+  for (const auto& [reasoning, content] : answers) {
+    for (const std::string& block : {std::string(), calls}) {
+      std::vector<ChatMessage> messages = Messages(R"([{"role":"user","content":"x"}])");
+      const auto prompt = RenderChat(messages, options);
+      const std::string generated =
+          reasoning + "</think>" + content + block + "<｜end▁of▁sentence｜>";
+      OutputParserOptions parser{.start = prompt->start, .parse_tools = true};
+      parser.tools = std::make_shared<const ToolSchemas>(*ToolSchemas::FromJson(options.tools));
+      const ParsedOutput output = ParseOutput(generated, parser, OutputEnd::kStop);
+      ChatMessage answer{
+          .role = Role::kAssistant, .content = output.content, .reasoning = output.reasoning};
+      for (const ParsedToolCall& call : output.tool_calls) {
+        answer.tool_calls.push_back({"id", call.name, call.arguments});
+      }
+      messages.push_back(answer);
+      for (ChatMessage& next : Messages(R"([{"role":"user","content":"y"}])"))
+        messages.push_back(next);
+      const auto longer = RenderChat(messages, options);
+      EXPECT_TRUE(longer->text.starts_with(prompt->text + generated)) << longer->text;
+    }
+  }
+}
+
 TEST(ChatEncodingTest, FillInTheMiddle) {
   const ChatPrompt prompt = RenderFillInTheMiddle("def f(", "): pass");
   EXPECT_EQ(prompt.text, "<｜fim▁begin｜>def f(<｜fim▁hole｜>): pass<｜fim▁end｜>");
