@@ -28,7 +28,7 @@ struct LoadOptions {
   LoadStrategy strategy = LoadStrategy::kLazy;
   int num_threads = 1;
   // Called with bytes read so far and in all; from any thread, one call at a time.
-  std::function<void(int64_t, int64_t)> progress;
+  std::function<void(int64_t, int64_t)> progress = nullptr;
 };
 
 // What a checkpoint holds and what its weights will take.
