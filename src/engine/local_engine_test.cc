@@ -151,7 +151,9 @@ TEST(LocalEngine, AFailedStepKillsTheEngineAndEndsEveryRequest) {
   for (const bool throws : {false, true}) {
     Rig s({.max_num_seqs = 2, .max_num_batched_tokens = 64});
     int steps = 0;
+    std::atomic<bool> all_in{false};
     s.runner->before_step = [&](const model::StepBatch&) -> absl::Status {
+      while (!all_in) std::this_thread::sleep_for(1ms);
       if (++steps < 5) return absl::OkStatus();
       if (throws) throw std::bad_alloc();
       return absl::InternalError("the power went away");
@@ -159,6 +161,7 @@ TEST(LocalEngine, AFailedStepKillsTheEngineAndEndsEveryRequest) {
     for (int i = 0; i < 5; ++i) {
       ASSERT_TRUE(s.engine->Submit(Greedy({1, i}, 100), s.mail.Sink(i)).ok());
     }
+    all_in = true;
     for (int i = 0; i < 5; ++i) {
       const RequestEvent end = s.mail.WaitForEnd(i);
       EXPECT_EQ(end.finish, FinishReason::kError);
