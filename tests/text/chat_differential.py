@@ -29,7 +29,7 @@ ADDED = ["<｜User｜>", "<｜Assistant｜>", "<think>", "</think>", "｜DSML｜
          "<｜DSML｜tool_calls>", "</｜DSML｜invoke>"]
 
 
-def random_value(rng, depth=0):
+def random_value(rng, tokens=ADDED, depth=0):
     kind = rng.randrange(9 if depth < 3 else 6)
     if kind == 0:
         return None
@@ -40,10 +40,10 @@ def random_value(rng, depth=0):
     if kind == 3:
         return round(rng.uniform(-1000, 1000), rng.randint(0, 6))
     if kind in (4, 5):
-        return random_text(rng, ADDED)
+        return random_text(rng, tokens)
     if kind == 6:
-        return [random_value(rng, depth + 1) for _ in range(rng.randint(0, 3))]
-    return {random_text(rng, ADDED): random_value(rng, depth + 1) for _ in range(rng.randint(0, 3))}
+        return [random_value(rng, tokens, depth + 1) for _ in range(rng.randint(0, 3))]
+    return {random_text(rng, tokens): random_value(rng, tokens, depth + 1) for _ in range(rng.randint(0, 3))}
 
 
 def random_arguments(rng):
