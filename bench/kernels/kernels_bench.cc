@@ -67,7 +67,7 @@ class ColdWeights {
   kernels::RandomWeight weight_;
   int64_t bytes_;
   int64_t copies_;
-  tensor::Buffer<std::byte> storage_;
+  HugeMemory storage_;
   int64_t next_ = 0;
 };
 

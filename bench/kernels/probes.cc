@@ -1,7 +1,10 @@
 #include "probes.h"
 
 #include <immintrin.h>
+#include <sys/mman.h>
 
+#include <cstdlib>
+#include <cstring>
 #include <ctime>
 
 namespace fulgur::bench_kernels {
@@ -40,6 +43,17 @@ double Now() {
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
+
+HugeMemory::HugeMemory(int64_t bytes) {
+  const auto size = static_cast<size_t>(bytes);
+  void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED) std::abort();
+  madvise(data, size, MADV_HUGEPAGE);
+  memset(data, 1, size);
+  data_ = {static_cast<std::byte*>(data), size};
+}
+
+HugeMemory::~HugeMemory() { munmap(data_.data(), data_.size()); }
 
 double ReadSeconds(const std::byte* data, int64_t bytes) {
   const double start = Now();

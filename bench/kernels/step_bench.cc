@@ -19,7 +19,6 @@
 #include "model/model.h"
 #include "model/weight_loader.h"
 #include "probes.h"
-#include "tensor/buffer.h"
 #include "timed_ops.h"
 
 namespace fulgur::bench_kernels {
@@ -208,7 +207,7 @@ class Bench {
   const Options options_;
   const model::ModelConfig config_;
   base::WorkerTeam team_;
-  tensor::Buffer<std::byte> probe_data_;
+  HugeMemory probe_data_;
   std::unique_ptr<kv::Store> store_;
   std::unique_ptr<model::Model> model_;
   std::vector<model::PageId> pages_;

@@ -6,7 +6,8 @@
 namespace fulgur::kernels::avx512 {
 
 struct DotFamily {
-  static constexpr int kRows = 6;  // 6 rows x 2 groups x 2 sums: 24 accumulators
+  static constexpr int kRows = 6;     // 6 rows x 2 groups x 2 sums: 24 accumulators
+  static constexpr int kFp8Rows = 5;  // decoding needs registers too
 
   static FULGUR_INLINE __m512bh Pair(const std::byte* x) {
     return reinterpret_cast<__m512bh>(Broadcast4(x));

@@ -7,6 +7,7 @@ namespace fulgur::kernels::avx512 {
 
 struct FmaFamily {
   static constexpr int kRows = 4;  // widened weights need registers too
+  static constexpr int kFp8Rows = 4;
 
   struct Floats {
     __m512 first;

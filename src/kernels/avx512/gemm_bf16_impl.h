@@ -3,13 +3,14 @@
 //
 // Every element has two sums, one for each pair of inputs of a step of four; they are added at the
 // end. FP8 codes become bf16 exactly; when a block of 128 inputs begins, the sums are rescaled by
-// the ratio of its scale to the one before, so they need no second set of registers.
+// the ratio of its scale to the one before, so they need no second set of registers. Every tile
+// decodes for itself: keeping decoded panels in the level-2 cache was no faster for any number of
+// rows.
 #pragma once
 
 #include <utility>
 
 #include "kernels/avx512/gemm.h"
-#include "kernels/avx512/scratch.h"
 #include "kernels/avx512/simd.h"
 #include "kernels/packed_layout.h"
 
@@ -17,11 +18,11 @@ namespace fulgur::kernels::avx512 {
 namespace {
 
 constexpr int64_t kBlockSteps = kFp8BlockSize / kStepInputs;
-constexpr int kFusedRows = 4;  // while decoding; more rows: decode once
 
 // The words of one step: [group][pair].
 struct Bf16Words {
   static constexpr int64_t kBytes = 256;
+  static constexpr bool kDecodes = false;
 
   FULGUR_INLINE void Load(const std::byte* step, __m512i (&word)[2][2]) const {
 #pragma GCC unroll 2
@@ -32,33 +33,37 @@ struct Bf16Words {
   }
 };
 
-// E4M3 to bf16 by two look-ups in 128 entries: the high and the low byte, without sign.
+// High and low byte of the bf16 of each E4M3 code, without sign.
+struct Fp8Table {
+  alignas(64) uint8_t high[128];
+  alignas(64) uint8_t low[128];
+};
+
+constexpr Fp8Table MakeFp8Table() {
+  Fp8Table table{};
+  for (uint32_t code = 0; code < 128; ++code) {
+    const uint32_t exponent = code >> 3;
+    const uint32_t mantissa = code & 7;
+    uint32_t bits = (exponent + 120) << 7 | mantissa << 4;
+    if (exponent == 0) {  // subnormal: mantissa 2^-9
+      const uint32_t top = mantissa < 2 ? 0 : mantissa < 4 ? 1 : 2;
+      bits = mantissa == 0 ? 0 : (127 - 9 + top) << 7 | ((mantissa << (7 - top)) & 0x7f);
+    }
+    if (code == 127) bits = 0x7fc0;  // NaN
+    table.high[code] = static_cast<uint8_t>(bits >> 8);
+    table.low[code] = static_cast<uint8_t>(bits & 0xff);
+  }
+  return table;
+}
+
+constexpr Fp8Table kFp8Table = MakeFp8Table();
+
+// E4M3 to bf16 by two look-ups in 128 entries.
 struct Fp8Words {
   static constexpr int64_t kBytes = 128;
-  __m512i high[2];
-  __m512i low[2];
-
-  Fp8Words() {
-    alignas(64) uint8_t table[2][128];
-    for (int code = 0; code < 128; ++code) {
-      const int exponent = code >> 3;
-      const int mantissa = code & 7;
-      uint32_t bits = static_cast<uint32_t>((exponent + 120) << 7 | mantissa << 4);
-      if (exponent == 0) {  // subnormal: mantissa 2^-9
-        const int top = mantissa < 2 ? 0 : mantissa < 4 ? 1 : 2;
-        bits = mantissa == 0
-                   ? 0
-                   : static_cast<uint32_t>((127 - 9 + top) << 7 | ((mantissa << (7 - top)) & 0x7f));
-      }
-      if (code == 127) bits = 0x7fc0;  // NaN
-      table[0][code] = static_cast<uint8_t>(bits >> 8);
-      table[1][code] = static_cast<uint8_t>(bits);
-    }
-    for (int i = 0; i < 2; ++i) {
-      high[i] = _mm512_load_si512(table[0] + 64 * i);
-      low[i] = _mm512_load_si512(table[1] + 64 * i);
-    }
-  }
+  static constexpr bool kDecodes = true;
+  __m512i high[2] = {_mm512_load_si512(kFp8Table.high), _mm512_load_si512(kFp8Table.high + 64)};
+  __m512i low[2] = {_mm512_load_si512(kFp8Table.low), _mm512_load_si512(kFp8Table.low + 64)};
 
   FULGUR_INLINE void Decode(const std::byte* codes, __m512i (&word)[2]) const {
     const __m512i code = LoadWord(codes);
@@ -105,6 +110,7 @@ void Bf16Tile(const Words& words, const std::byte* panel, int64_t steps, const f
     for (int64_t s = s0; s < end; ++s) {
       __m512i word[2][2];
       words.Load(panel + s * Words::kBytes, word);
+      if constexpr (Words::kDecodes) PrefetchWords<Words::kBytes>(panel + s * Words::kBytes);
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 2
@@ -151,31 +157,17 @@ void Bf16Rows(const Words& words, const std::byte* panel, int64_t steps, const f
   }
 }
 
-void DecodeFp8Panel(const Fp8Words& words, const std::byte* panel, int64_t steps, std::byte* out) {
-  for (int64_t s = 0; s < steps; ++s) {
-    __m512i word[2][2];
-    words.Load(panel + s * Fp8Words::kBytes, word);
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) _mm512_store_si512(out + s * 256 + i * 64, word[i / 2][i % 2]);
-  }
-}
-
 template <typename Family>
 void Bf16Panel(const PackedLinear& weight, const std::byte* panel, const RowSet& x, float* y,
                int64_t ldy, int64_t channels) {
-  constexpr int kRows = Family::kRows;
   const int64_t steps = CeilDiv(weight.in, kStepInputs);
   if (weight.format == WeightFormat::kBf16) {
-    return Bf16Rows<Family, Bf16Words, kRows>({}, panel, steps, nullptr, x, y, ldy, channels);
+    return Bf16Rows<Family, Bf16Words, Family::kRows>({}, panel, steps, nullptr, x, y, ldy,
+                                                      channels);
   }
   const Fp8Words words;
   const float* scales = PanelScales(weight, panel);
-  if (x.rows <= kFusedRows) {
-    return Bf16Rows<Family, Fp8Words, kFusedRows>(words, panel, steps, scales, x, y, ldy, channels);
-  }
-  std::byte* decoded = Scratch(ScratchUse::kDecodedPanel, steps * 256);
-  DecodeFp8Panel(words, panel, steps, decoded);
-  Bf16Rows<Family, Bf16Words, kRows>({}, decoded, steps, scales, x, y, ldy, channels);
+  Bf16Rows<Family, Fp8Words, Family::kFp8Rows>(words, panel, steps, scales, x, y, ldy, channels);
 }
 
 template <typename Family>

@@ -110,44 +110,55 @@ struct Int4Units {
   }
 };
 
+// acc[r] += products of the 32 inputs of one block with the 16 channels of a group.
+template <int R>
+FULGUR_INLINE void AddNibbleBlock(const NibbleDecoder& decoder, const std::byte* words,
+                                  const std::byte* (&x)[R], int64_t input, __m512i (&acc)[R]) {
+  // Both groups of a panel read the same activations. Hidden from the compiler, or else it keeps
+  // them all in registers from one group to the next, and has none left for the sums.
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) asm("" : "+r"(x[r]));
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    const __m512i word = LoadWord(words + i * 64);
+    const __m512i low = decoder.Low(word);
+    const __m512i high = decoder.High(word);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const std::byte* at = x[r] + input + i * 8;
+      acc[r] = _mm512_dpbusd_epi32(acc[r], low, Broadcast4(at));
+      acc[r] = _mm512_dpbusd_epi32(acc[r], high, Broadcast4(at + 4));
+    }
+  }
+}
+
 // acc[r * 64 + c] of one panel of 32 channels, decoding on the way. Units that `unit_bits` clears
 // are skipped (null: none is).
 template <typename Units, int R>
 void NibbleTile(const Units& units, const std::byte* panel, int64_t num_units,
                 const std::byte* unit_bits, const std::byte* const* rows, int32_t* acc_out) {
-  __m512i acc[R][2];
-#pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = _mm512_setzero_si512();
+  __m512i first[R];
+  __m512i second[R];
   const std::byte* x[R];
 #pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) x[r] = rows[r];
+  for (int r = 0; r < R; ++r) {
+    first[r] = second[r] = _mm512_setzero_si512();
+    x[r] = rows[r];
+  }
   for (int64_t u = 0; u < num_units; ++u) {
     if (unit_bits != nullptr && !UnitHasPlanes(unit_bits, u)) continue;
     const std::byte* unit = panel + u * Units::kBytes;
-#pragma GCC unroll 2
-    for (int g = 0; g < 2; ++g) {
-#pragma GCC unroll 2
-      for (int b = 0; b < 2; ++b) {
-        const NibbleDecoder decoder = units.Decoder(unit, g, b);
-#pragma GCC unroll 4
-        for (int i = 0; i < 4; ++i) {
-          const __m512i word = LoadWord(unit + g * 512 + (b * 4 + i) * 64);
-          const __m512i low = decoder.Low(word);
-          const __m512i high = decoder.High(word);
-          const int64_t input = u * 64 + b * 32 + i * 8;
-#pragma GCC unroll 8
-          for (int r = 0; r < R; ++r) {
-            acc[r][g] = _mm512_dpbusd_epi32(acc[r][g], low, Broadcast4(x[r] + input));
-            acc[r][g] = _mm512_dpbusd_epi32(acc[r][g], high, Broadcast4(x[r] + input + 4));
-          }
-        }
-      }
-    }
+    PrefetchWords<Units::kBytes>(unit);
+    const int64_t input = u * 64;
+    AddNibbleBlock<R>(units.Decoder(unit, 0, 0), unit, x, input, first);
+    AddNibbleBlock<R>(units.Decoder(unit, 0, 1), unit + 256, x, input + 32, first);
+    AddNibbleBlock<R>(units.Decoder(unit, 1, 0), unit + 512, x, input, second);
+    AddNibbleBlock<R>(units.Decoder(unit, 1, 1), unit + 768, x, input + 32, second);
   }
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
-    _mm512_storeu_si512(acc_out + r * 64, acc[r][0]);
-    _mm512_storeu_si512(acc_out + r * 64 + 16, acc[r][1]);
+    _mm512_storeu_si512(acc_out + r * 64, first[r]);
+    _mm512_storeu_si512(acc_out + r * 64 + 16, second[r]);
   }
 }
 
@@ -176,6 +187,7 @@ template <typename Units>
 void DecodePanel(const Units& units, const std::byte* panel, int64_t num_units, std::byte* out) {
   for (int64_t u = 0; u < num_units; ++u) {
     const std::byte* unit = panel + u * Units::kBytes;
+    PrefetchWords<Units::kBytes>(unit);
     for (int g = 0; g < 2; ++g) {
       for (int b = 0; b < 2; ++b) {
         const NibbleDecoder decoder = units.Decoder(unit, g, b);
