@@ -6,15 +6,28 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
+#include <numbers>
 
 namespace fulgur::sample {
 
-// One block of four random words.
-std::array<uint32_t, 4> Philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
+// One block of four random words. Inline, since a row may need thousands of them.
+inline std::array<uint32_t, 4> Philox(std::array<uint32_t, 4> counter,
+                                      std::array<uint32_t, 2> key) {
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t a = 0xD2511F53ULL * counter[0];
+    const uint64_t b = 0xCD9E8D57ULL * counter[2];
+    counter = {static_cast<uint32_t>(b >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(b),
+               static_cast<uint32_t>(a >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(a)};
+    key[0] += 0x9E3779B9U;
+    key[1] += 0xBB67AE85U;
+  }
+  return counter;
+}
 
-// No noise is larger: the value for the smallest uniform variate, 2^-33.
-inline constexpr double kMaxGumbel = 22.873857958;  // 33 ln 2
+// No noise is larger: the smallest uniform variate is 2^-33.
+inline constexpr double kMaxGumbel = 33 * std::numbers::ln2;
 
 // The noise of all tokens at one position of one request.
 class PositionNoise {
@@ -36,8 +49,10 @@ class PositionNoise {
   }
 
   static double GumbelFromBits(uint32_t bits);
-  // An upper bound of GumbelFromBits without a logarithm.
-  static double GumbelBound(uint32_t bits);
+  // An upper bound of GumbelFromBits without a logarithm: -log1p(-u) >= u >= 2^(bit width - 33).
+  static double GumbelBound(uint32_t bits) {
+    return (33 - std::bit_width(bits)) * std::numbers::ln2;
+  }
 
  private:
   std::array<uint32_t, 2> key_;

@@ -9,15 +9,16 @@
 namespace fulgur::sample {
 namespace {
 
-// Independent lanes, so that the compiler may use vector registers without reordering floats.
-constexpr size_t kLanes = 16;
+// Rows are walked in pieces of a fixed size, so that the compiler may use vector registers without
+// reordering floats.
+constexpr size_t kPiece = 16;
 
 float Max(std::span<const float> values) {
-  std::array<float, kLanes> lanes;
+  std::array<float, kPiece> lanes;
   lanes.fill(values[0]);
   size_t i = 0;
-  for (; i + kLanes <= values.size(); i += kLanes) {
-    for (size_t lane = 0; lane < kLanes; ++lane) {
+  for (; i + kPiece <= values.size(); i += kPiece) {
+    for (size_t lane = 0; lane < kPiece; ++lane) {
       const float value = values[i + lane];
       lanes[lane] = value > lanes[lane] ? value : lanes[lane];
     }
@@ -25,6 +26,12 @@ float Max(std::span<const float> values) {
   float max = *std::max_element(lanes.begin(), lanes.end());
   for (; i < values.size(); ++i) max = std::max(max, values[i]);
   return max;
+}
+
+// All ones if the value is NaN or infinite.
+uint32_t NonFiniteMask(float value) {
+  constexpr uint32_t kExponent = 0x7F800000U;
+  return (std::bit_cast<uint32_t>(value) & kExponent) == kExponent ? ~0U : 0U;
 }
 
 }  // namespace
@@ -64,11 +71,14 @@ int32_t RankOf(std::span<const float> values, int32_t index) {
 }
 
 bool HasNonFinite(std::span<const float> values) {
-  constexpr uint32_t kExponent = 0x7F800000U;
-  uint32_t found = 0;
-  for (const float value : values) {
-    found |= (std::bit_cast<uint32_t>(value) & kExponent) == kExponent ? 1U : 0U;
+  std::array<uint32_t, kPiece> lanes = {};
+  size_t i = 0;
+  for (; i + kPiece <= values.size(); i += kPiece) {
+    for (size_t lane = 0; lane < kPiece; ++lane) lanes[lane] |= NonFiniteMask(values[i + lane]);
   }
+  uint32_t found = 0;
+  for (const uint32_t lane : lanes) found |= lane;
+  for (; i < values.size(); ++i) found |= NonFiniteMask(values[i]);
   return found != 0;
 }
 

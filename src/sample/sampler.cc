@@ -1,7 +1,7 @@
 #include "sample/sampler.h"
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 #include <limits>
 
 #include "absl/status/status.h"
@@ -25,10 +25,16 @@ class Race {
 
   void Enter(int32_t token, float score) { Enter(token, score, noise_.Gumbel(token)); }
 
-  // The same with the token's random bits at hand; the logarithms are only taken if it may win.
-  void EnterBits(int32_t token, float score, uint32_t bits) {
-    if (score + PositionNoise::GumbelBound(bits) < best_) return;
-    Enter(token, score, PositionNoise::GumbelFromBits(bits));
+  // Four tokens, of one block of the noise.
+  void EnterBlock(std::span<const float> scores, size_t first, const Cut& cut) {
+    const auto bits = noise_.Block(static_cast<uint32_t>(first / 4));
+    for (size_t i = 0; i < 4 && first + i < scores.size(); ++i) {
+      const float score = scores[first + i];
+      const auto token = static_cast<int32_t>(first + i);
+      // The logarithms are only taken for the few that may win.
+      if (score + PositionNoise::GumbelBound(bits[i]) < best_ || !cut.Keeps(score, token)) continue;
+      Enter(token, score, PositionNoise::GumbelFromBits(bits[i]));
+    }
   }
 
   bool CanWin(float score) const { return score + kMaxGumbel >= best_; }
@@ -47,29 +53,32 @@ class Race {
   int32_t winner_ = std::numeric_limits<int32_t>::max();
 };
 
-// All tokens with a score of at least `floor` take part. `favourite`, the best of them, enters
-// first: few others can then still win.
-int32_t RaceAll(std::span<const float> scores, float floor, int32_t favourite,
+constexpr size_t kPiece = 16;
+
+float MaxOfPiece(const float* values) {
+  std::array<float, 4> lanes = {values[0], values[1], values[2], values[3]};
+  for (size_t i = 4; i < kPiece; i += 4) {
+    for (size_t lane = 0; lane < 4; ++lane) {
+      const float value = values[i + lane];
+      lanes[lane] = value > lanes[lane] ? value : lanes[lane];
+    }
+  }
+  return std::max(std::max(lanes[0], lanes[1]), std::max(lanes[2], lanes[3]));
+}
+
+// All tokens that the cut keeps take part. `favourite`, the best of them, enters first: then few
+// others can win, and most pieces of the row need no noise at all.
+int32_t RunRace(std::span<const float> scores, const Cut& cut, int32_t favourite,
                 const PositionNoise& noise) {
   Race race(noise);
   race.Enter(favourite, scores[static_cast<size_t>(favourite)]);
-  for (size_t first = 0; first < scores.size(); first += 4) {
-    const auto block = scores.subspan(first, std::min<size_t>(4, scores.size() - first));
-    const float best = *std::max_element(block.begin(), block.end());
-    if (best < floor || best == kMasked || !race.CanWin(best)) continue;
-    const auto bits = noise.Block(static_cast<uint32_t>(first / 4));
-    for (size_t i = 0; i < block.size(); ++i) {
-      if (block[i] < floor || block[i] == kMasked) continue;
-      race.EnterBits(static_cast<int32_t>(first + i), block[i], bits[i]);
-    }
+  size_t first = 0;
+  for (; first + kPiece <= scores.size(); first += kPiece) {
+    const float best = MaxOfPiece(&scores[first]);
+    if (best < cut.score || !race.CanWin(best)) continue;
+    for (size_t i = 0; i < kPiece; i += 4) race.EnterBlock(scores, first + i, cut);
   }
-  return race.winner();
-}
-
-int32_t RaceAmong(std::span<const float> scores, std::span<const int32_t> tokens,
-                  const PositionNoise& noise) {
-  Race race(noise);
-  for (const int32_t token : tokens) race.Enter(token, scores[static_cast<size_t>(token)]);
+  for (; first < scores.size(); first += 4) race.EnterBlock(scores, first, cut);
   return race.winner();
 }
 
@@ -92,11 +101,11 @@ absl::StatusOr<int32_t> Sampler::Sample(std::span<const float> logits,
   const SamplingParams& params = context.params;
   if (params.temperature < kGreedyTemperature) return best;
 
-  for (float& score : scores_) score /= params.temperature;
-  const PositionNoise noise(context.seed, context.position());
-  float floor = kMasked;
-  if (Truncate(params, floor)) return RaceAmong(scores_, kept_, noise);
-  return RaceAll(scores_, floor, best, noise);
+  // Relative to the best, so that no temperature overflows.
+  const float top = scores_[static_cast<size_t>(best)];
+  for (float& score : scores_) score = (score - top) / params.temperature;
+  const Cut cut = Truncate(scores_, params, truncation_);
+  return RunRace(scores_, cut, best, PositionNoise(context.seed, context.position()));
 }
 
 void Sampler::Process(std::span<const float> logits, const TokenContext& context) {
@@ -164,53 +173,6 @@ void Sampler::Penalize(const TokenContext& context) {
     score -= params.frequency_penalty * static_cast<float>(count);
     score -= params.presence_penalty;
     count = 0;
-  }
-}
-
-bool Sampler::Truncate(const SamplingParams& params, float& floor) {
-  const bool top_k = params.top_k > 0 && static_cast<size_t>(params.top_k) < scores_.size();
-  if (params.min_p > 0.0F) {
-    floor = scores_[static_cast<size_t>(ArgMax(scores_))] + std::log(params.min_p);
-  }
-  if (top_k) {
-    TopIndices(scores_, params.top_k, kept_);
-    // Masked tokens come last in the order.
-    while (scores_[static_cast<size_t>(kept_.back())] < floor ||
-           scores_[static_cast<size_t>(kept_.back())] == kMasked) {
-      kept_.pop_back();
-    }
-  }
-  if (params.top_p < 1.0F) KeepTopP(params.top_p, floor, top_k);
-  return top_k || params.top_p < 1.0F;
-}
-
-void Sampler::KeepTopP(float top_p, float floor, bool listed) {
-  const float max = scores_[static_cast<size_t>(ArgMax(scores_))];
-  const auto weight = [&](int32_t token) {
-    return static_cast<double>(std::exp(scores_[static_cast<size_t>(token)] - max));
-  };
-  double total = 0.0;
-  if (listed) {
-    for (const int32_t token : kept_) total += weight(token);
-  } else {
-    for (const float score : scores_) total += score >= floor ? std::exp(score - max) : 0.0F;
-  }
-  // A token stays while those before it have less than top_p. Few do as a rule, so the order is
-  // only worked out as far as needed.
-  const double wanted = top_p * total;
-  for (int64_t count = 64;; count *= 8) {
-    if (!listed) TopIndices(scores_, count, kept_);
-    double mass = 0.0;
-    size_t kept = 0;
-    while (kept < kept_.size() && mass < wanted &&
-           scores_[static_cast<size_t>(kept_[kept])] >= floor) {
-      mass += weight(kept_[kept++]);
-    }
-    const bool all_seen = listed || kept_.size() == scores_.size();
-    if (kept < kept_.size() || all_seen) {
-      kept_.resize(std::max<size_t>(kept, 1));
-      return;
-    }
   }
 }
 

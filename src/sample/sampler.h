@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "sample/sampling_params.h"
+#include "sample/truncation.h"
 
 namespace fulgur::sample {
 
@@ -34,7 +35,7 @@ class Sampler {
   explicit Sampler(int64_t vocab_size);
 
   // logits: [V]. kInternal if the row holds NaN or infinity, kInvalidArgument if the request's own
-  // masks leave no token. Does not allocate once it has seen the largest top_k in use.
+  // masks leave no token. Does not allocate after warm-up.
   absl::StatusOr<int32_t> Sample(std::span<const float> logits, const TokenContext& context);
 
  private:
@@ -44,15 +45,9 @@ class Sampler {
   void MaskBadWords(const TokenContext& context);
   void MaskStops(const TokenContext& context);
   void Penalize(const TokenContext& context);
-  // min-p, top-k and top-p all keep the first tokens of the order. Fills kept_ and returns true,
-  // or returns false: then the tokens of at least `floor` are kept.
-  bool Truncate(const SamplingParams& params, float& floor);
-  // `listed`: kept_ holds the candidates; else all tokens of at least `floor` are.
-  void KeepTopP(float top_p, float floor, bool listed);
-
   std::vector<float> scores_;    // [V]
   std::vector<int32_t> counts_;  // [V], zero between calls
-  std::vector<int32_t> kept_;    // best first
+  TruncationScratch truncation_;
 };
 
 }  // namespace fulgur::sample

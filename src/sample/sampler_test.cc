@@ -219,15 +219,36 @@ TEST(Sampler, SkippingTokensThatCannotWinChangesNothing) {
   const Row row = RandomRow(6, 20000, 6.0F);
   Sampler sampler(20000);
   Case c;
+  const float top = row[static_cast<size_t>(ArgMax(row))];
   for (uint64_t seed = 0; seed < 200; ++seed) {
     const PositionNoise noise(seed, 0);
     int32_t expected = 0;
     double best = -1e300;
     for (int32_t v = 0; v < 20000; ++v) {
-      const double value = row[static_cast<size_t>(v)] + noise.Gumbel(v);
+      const float score = row[static_cast<size_t>(v)] - top;
+      const double value = score + noise.Gumbel(v);
       if (value > best) best = value, expected = v;
     }
     EXPECT_EQ(*sampler.Sample(row, c.Context(seed)), expected);
+  }
+}
+
+// Large vocabularies, flat and peaked, cut anywhere: only what the law allows is ever drawn.
+TEST(Sampler, CutsAreExact) {
+  for (const float spread : {0.01F, 1.0F, 8.0F}) {
+    const Row row = RandomRow(9, 5000, spread);
+    Sampler sampler(5000);
+    for (const float top_p : {0.001F, 0.3F, 0.95F, 0.99999994F}) {
+      for (const int32_t top_k : {0, 40, 4000}) {
+        Case c;
+        c.params.top_p = top_p;
+        c.params.top_k = top_k;
+        const std::vector<double> law = ExpectedLaw(row, c);
+        for (uint64_t seed = 0; seed < 20; ++seed) {
+          EXPECT_GT(law[static_cast<size_t>(*sampler.Sample(row, c.Context(seed)))], 0.0);
+        }
+      }
+    }
   }
 }
 
