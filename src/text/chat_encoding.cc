@@ -23,6 +23,13 @@ constexpr Task kTasks[] = {
     {"domain", "<｜domain｜>"}, {"title", "<｜title｜>"}, {"read_url", "<｜read_url｜>"},
 };
 
+absl::StatusOr<JsonValue> ParseField(std::string_view field, std::string_view json) {
+  absl::StatusOr<JsonValue> value = ParseJson(json);
+  if (value.ok()) return value;
+  return absl::InvalidArgumentError(
+      fmt::format("`{}` is {}", field, std::string(value.status().message())));
+}
+
 const Task* FindTask(std::string_view name) {
   const auto* task = std::find_if(std::begin(kTasks), std::end(kTasks),
                                   [&](const Task& known) { return known.name == name; });
@@ -190,7 +197,8 @@ class Renderer {
   absl::Status Blocks(const ChatMessage& message) {
     if (!message.tools.empty()) RETURN_IF_ERROR(ToolsBlock(message.tools));
     if (message.response_format.empty()) return absl::OkStatus();
-    ASSIGN_OR_RETURN(const JsonValue format, ParseJson(message.response_format));
+    ASSIGN_OR_RETURN(const JsonValue format,
+                     ParseField("response_format", message.response_format));
     out_.Markup("\n\n");
     out_.Markup(kResponseFormat);
     out_.Client(WriteJson(format, NumberStyle::kPython));
@@ -198,7 +206,7 @@ class Renderer {
   }
 
   absl::Status ToolsBlock(const std::string& tools_json) {
-    ASSIGN_OR_RETURN(const JsonValue tools, ParseJson(tools_json));
+    ASSIGN_OR_RETURN(const JsonValue tools, ParseField("tools", tools_json));
     if (!tools.is_array()) return absl::InvalidArgumentError("`tools` must be a list");
     out_.Markup("\n\n");
     out_.Markup(kToolsBefore);

@@ -265,7 +265,7 @@ TEST(ChatEncodingTest, RefusesWhatCannotBeRendered) {
               HasSubstr("role assistant"));
   EXPECT_THAT(Render(R"([{"role":"developer","content":""}])"), HasSubstr("must not be empty"));
   EXPECT_THAT(Render(R"([{"role":"user","content":"x","task":"dance"}])"), HasSubstr("dance"));
-  EXPECT_THAT(Render(user, {.tools = "{"}), HasSubstr("not valid JSON"));
+  EXPECT_THAT(Render(user, {.tools = "{"}), HasSubstr("`tools` is not valid JSON"));
   EXPECT_THAT(Render(user, {.tools = "{}"}), HasSubstr("must be a list"));
   EXPECT_THAT(Render(user, {.tools = "[{}]"}), HasSubstr("tools[0]"));
   EXPECT_EQ(Render("[]"), "<｜begin▁of▁sentence｜>");
@@ -343,7 +343,7 @@ std::string ParseError(const std::string& json) {
 }
 
 TEST(ChatRequestTest, ErrorsNameTheField) {
-  EXPECT_THAT(ParseError("{"), HasSubstr("`messages` not valid JSON"));
+  EXPECT_THAT(ParseError("{"), HasSubstr("`messages` is not valid JSON"));
   EXPECT_THAT(ParseError("{}"), HasSubstr("`messages` must be a list"));
   EXPECT_THAT(ParseError("[1]"), HasSubstr("`messages[0]` must be an object"));
   EXPECT_THAT(ParseError(R"([{"content":"x"}])"), HasSubstr("`messages[0].role` must be system"));

@@ -171,8 +171,11 @@ bool IsTruthy(const JsonValue& value) {
 
 absl::StatusOr<JsonValue> ReadKwargs(const std::string& json) {
   if (json.empty()) return JsonValue();
-  ASSIGN_OR_RETURN(JsonValue kwargs, ParseJson(json));
-  if (!kwargs.is_object() && !kwargs.is_null()) {
+  absl::StatusOr<JsonValue> kwargs = ParseJson(json);
+  if (!kwargs.ok()) {
+    return Refuse("chat_template_kwargs", "is " + std::string(kwargs.status().message()));
+  }
+  if (!kwargs->is_object() && !kwargs->is_null()) {
     return Refuse("chat_template_kwargs", "must be an object");
   }
   return kwargs;
@@ -219,7 +222,7 @@ ReasoningEffort MapEffort(const std::optional<std::string>& effort, ThinkingDefa
 absl::StatusOr<std::vector<ChatMessage>> ParseMessages(std::string_view messages_json,
                                                        const ContentRules& rules) {
   absl::StatusOr<JsonValue> list = ParseJson(messages_json);
-  if (!list.ok()) return Refuse("messages", std::string(list.status().message()));
+  if (!list.ok()) return Refuse("messages", "is " + std::string(list.status().message()));
   if (!list->is_array()) return Refuse("messages", "must be a list");
   std::vector<ChatMessage> messages;
   for (size_t i = 0; i < list->items().size(); ++i) {

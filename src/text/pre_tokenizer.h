@@ -4,7 +4,8 @@
 // Rules are regular expressions whose matches become pieces, as do the gaps between them (Hugging
 // Face: Split, "Isolated"). Those of the DeepSeek-V3/V4 tokenizer are scanned by hand, an order of
 // magnitude faster than by a regular expression engine and with the Unicode version of the
-// reference; any other runs on PCRE2. Immutable after construction, usable from any thread.
+// reference; any other runs on PCRE2, whose Unicode version is the installed library's. Immutable
+// after construction, usable from any thread.
 #pragma once
 
 #include <cstddef>

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <fstream>
-#include <iterator>
+#include <sstream>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -85,9 +85,11 @@ class Encoder {
 
 absl::StatusOr<std::string> ReadFile(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (!file) return absl::NotFoundError(fmt::format("cannot read {}", path.string()));
-  return text;
+  std::ostringstream text;
+  if (!(file && text << file.rdbuf())) {
+    return absl::NotFoundError(fmt::format("cannot read {}", path.string()));
+  }
+  return std::move(text).str();
 }
 
 }  // namespace
