@@ -44,7 +44,7 @@ class Matcher {
   const StoredTensor* Use(const std::string& name);
   void UseSiblings(const std::string& name);
   const StoredTensor* UseRequired(const std::string& name, std::span<const int64_t> shape);
-  bool HasType(const StoredTensor& tensor, std::initializer_list<DType> accepted);
+  void HasType(const StoredTensor& tensor, std::initializer_list<DType> accepted);
   void HasShape(const StoredTensor& tensor, const std::vector<int64_t>& shape);
   void HasChannelShape(const StoredTensor& tensor, int64_t channels);
   void Unsupported(const StoredTensor& tensor, std::string_view why);
@@ -205,16 +205,15 @@ const StoredTensor* Matcher::UseRequired(const std::string& name, std::span<cons
   return tensor;
 }
 
-bool Matcher::HasType(const StoredTensor& tensor, std::initializer_list<DType> accepted) {
+void Matcher::HasType(const StoredTensor& tensor, std::initializer_list<DType> accepted) {
   std::vector<std::string_view> names;
   for (const DType type : accepted) {
-    if (tensor.view.type == type) return true;
+    if (tensor.view.type == type) return;
     names.push_back(tensor::Name(type));
   }
   problems_.Add(Kind::kWrongType,
                 fmt::format("{} is {} (expected {})", Where(tensor), tensor::Name(tensor.view.type),
                             fmt::join(names, " or ")));
-  return false;
 }
 
 void Matcher::HasShape(const StoredTensor& tensor, const std::vector<int64_t>& shape) {

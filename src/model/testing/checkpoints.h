@@ -13,8 +13,6 @@ inline constexpr const char* kCheckpointNames[] = {
     "w8a8_recipe_a", "w8a8_recipe_b", "w4a8"};
 
 // Path of a checkpoint folder, or with a suffix that of a file beside it.
-inline std::string CheckpointPath(const std::string& name, const std::string& suffix = "") {
-  return std::string(FULGUR_TEST_CHECKPOINTS) + "/" + name + suffix;
-}
+std::string CheckpointPath(const std::string& name, const std::string& suffix = "");
 
 }  // namespace fulgur::model::testing
