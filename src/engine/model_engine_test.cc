@@ -121,11 +121,12 @@ RunResult RunRequests(const std::vector<Request>& requests, const RunShape& shap
 
 std::vector<Request> MakeRequests(uint32_t seed) {
   std::mt19937 rng(seed);
+  const auto vocab_size = static_cast<uint32_t>(TinyConfig().vocab_size);
   std::vector<Request> requests;
   for (const size_t length : {1U, 3U, 4U, 5U, 127U, 128U, 129U, 255U, 256U, 300U}) {
     Request request;
     for (size_t i = 0; i < length; ++i) {
-      request.prompt.push_back(static_cast<int32_t>(rng() % TinyConfig().vocab_size));
+      request.prompt.push_back(static_cast<int32_t>(rng() % vocab_size));
     }
     request.params.max_tokens = 20;
     request.params.seed = rng();

@@ -23,6 +23,13 @@ int64_t PagesToGrow(const Sequence& sequence) {
   return std::max<int64_t>(0, PagesOfLife(sequence.max_length) - held);
 }
 
+SchedulerLimits WithThreshold(SchedulerLimits limits) {
+  if (limits.max_num_partial_prefills > 1 && limits.long_prefill_token_threshold == 0) {
+    limits.long_prefill_token_threshold = std::max<int64_t>(1, limits.max_model_len / 25);
+  }
+  return limits;
+}
+
 absl::Status AtLeast(const char* flag, int64_t value, int64_t least, const char* why) {
   if (value >= least) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -56,7 +63,7 @@ absl::Status ValidateLimits(const SchedulerLimits& limits) {
 }
 
 Scheduler::Scheduler(const SchedulerLimits& limits, kv::PagePool& pages, kv::SlotPool& slots)
-    : limits_(limits),
+    : limits_(WithThreshold(limits)),
       watermark_pages_(static_cast<int64_t>(
           std::ceil(limits.watermark * static_cast<double>(pages.num_pages())))),
       pages_(pages),

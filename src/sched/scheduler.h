@@ -37,7 +37,8 @@ struct SchedulerLimits {
   // While several prompts want to be computed, none gets more tokens of a step than this. 0: no
   // limit.
   int64_t long_prefill_token_threshold = 0;
-  // Prompts that are computed in part at once; later ones wait. 0: no limit.
+  // Prompts that are computed in part at once; later ones wait. 0: no limit. More than one without
+  // a threshold sets that to 4 % of max_model_len, as vLLM does.
   int64_t max_num_partial_prefills = 0;
   // Share of the pages that admission leaves for the output of running sequences.
   double watermark = 0.01;
@@ -122,7 +123,7 @@ class Scheduler {
   template <typename List>
   static void Remove(List& list, Sequence* sequence);
 
-  const SchedulerLimits limits_;
+  const SchedulerLimits limits_;  // with the threshold that follows from them
   const int64_t watermark_pages_;
   kv::PagePool& pages_;
   kv::SlotPool& slots_;

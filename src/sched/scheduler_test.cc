@@ -358,6 +358,39 @@ TEST(Scheduler, PartialPrefillsAreLimited) {
   EXPECT_EQ(run(0), 4U);
 }
 
+TEST(Scheduler, SeveralPartialPrefillsShareTheBudget) {
+  Harness h({.max_num_seqs = 8,
+             .max_num_batched_tokens = 512,
+             .max_model_len = 5000,
+             .max_num_partial_prefills = 2},
+            100);
+  for (int i = 0; i < 4; ++i) h.Add(1000, 5);
+  h.Step();
+  EXPECT_THAT(h.tokens, ElementsAre(std::pair(0, 200), std::pair(1, 200)));
+}
+
+// Eight equal requests at once: none is much slower than another.
+TEST(Scheduler, EqualRequestsRunAtEqualSpeed) {
+  for (const int64_t partial : {0, 1, 2}) {
+    Harness h({.max_num_seqs = 8,
+               .max_num_batched_tokens = 256,
+               .max_model_len = 2000,
+               .max_num_partial_prefills = partial},
+              60);
+    std::vector<int> first(8, 0);
+    std::vector<int> last(8, 0);
+    for (int i = 0; i < 8; ++i) h.Add(800, 300);
+    while (h.scheduler.HasWork()) {
+      h.Step();
+      for (size_t i = 0; i < 8; ++i) {
+        if (first[i] == 0 && h.all[i]->length() > 800) first[i] = h.steps;
+        if (last[i] == 0 && h.all[i]->state == SequenceState::kFinished) last[i] = h.steps;
+      }
+    }
+    for (size_t i = 0; i < 8; ++i) EXPECT_EQ(last[i] - first[i], 299);  // a token every step
+  }
+}
+
 TEST(Scheduler, TwoLongRequestsInOneAndAHalfPoolsDoNotThrash) {
   Harness h({.max_num_seqs = 4, .max_num_batched_tokens = 256, .watermark = 0.0}, 12);
   h.Add(4 * kPage, 3 * kPage);
