@@ -153,7 +153,11 @@ void CompletionLogprobs::Write(JsonWriter* json) const {
   for (const Row& row : rows_) json->Integer(static_cast<int64_t>(row.offset));
   json->EndArray().Key("token_logprobs").BeginArray();
   for (const Row& row : rows_) {
-    row.top.empty() ? json->Null() : json->Number(Finite(row.top.front().logprob));
+    if (row.top.empty()) {
+      json->Null();
+    } else {
+      json->Number(Finite(row.top.front().logprob));
+    }
   }
   json->EndArray().Key("tokens").BeginArray();
   for (const Row& row : rows_) json->String(row.token);

@@ -106,12 +106,8 @@ class ChatStreamAnswer : public StreamAnswer {
   }
 
   void WriteRest(const ChoiceUpdate& update, JsonWriter* json) {
-    json->Key("logprobs");
-    if (context().request().logprobs && !update.tokens.empty()) {
-      WriteChatLogprobs(context(), update.tokens, json);
-    } else {
-      json->Null();
-    }
+    json->FieldOrNull("logprobs", context().request().logprobs && !update.tokens.empty(),
+                      [&] { WriteChatLogprobs(context(), update.tokens, json); });
     json->Key("finish_reason");
     if (update.finish) {
       json->String(update.finish->reason);
@@ -119,12 +115,8 @@ class ChatStreamAnswer : public StreamAnswer {
     } else {
       json->Null();
     }
-    json->Key("token_ids");
-    if (context().request().return_token_ids) {
-      WriteTokenIds(update.tokens, json);
-    } else {
-      json->Null();
-    }
+    json->FieldOrNull("token_ids", context().request().return_token_ids,
+                      [&] { WriteTokenIds(update.tokens, json); });
   }
 
   // The first chunk of a choice says who speaks.
@@ -147,10 +139,10 @@ class ChatStreamAnswer : public StreamAnswer {
     json.NullField("logprobs").NullField("finish_reason").EndObject().EndArray();
     if (first) {
       const GenerationRequest& request = context().request();
-      json.Key("prompt_token_ids");
-      request.return_token_ids ? WriteIds(prompt.tokens, &json) : (void)json.Null();
-      json.Key("prompt_text");
-      request.return_prompt_text ? json.String(prompt.text) : json.Null();
+      json.FieldOrNull("prompt_token_ids", request.return_token_ids,
+                       [&] { WriteIds(prompt.tokens, &json); });
+      json.FieldOrNull("prompt_text", request.return_prompt_text,
+                       [&] { json.String(prompt.text); });
     }
     WriteChunk(&json, so_far);
   }
@@ -184,14 +176,12 @@ class ChatWholeAnswer : public Answer {
     json.EndArray().NullField("service_tier");
     json.OptionalField("system_fingerprint", context_.fingerprint).Key("usage");
     WriteUsage(context_, usage, &json);
-    json.Key("prompt_logprobs");
-    request.prompt_logprobs ? WritePromptLogprobs(context_, prompt_logprobs_, &json)
-                            : (void)json.Null();
     const JobPrompt& prompt = context_.job->prompts.front();
-    json.Key("prompt_token_ids");
-    request.return_token_ids ? WriteIds(prompt.tokens, &json) : (void)json.Null();
-    json.Key("prompt_text");
-    request.return_prompt_text ? json.String(prompt.text) : json.Null();
+    json.FieldOrNull("prompt_logprobs", request.prompt_logprobs.has_value(),
+                     [&] { WritePromptLogprobs(context_, prompt_logprobs_, &json); });
+    json.FieldOrNull("prompt_token_ids", request.return_token_ids,
+                     [&] { WriteIds(prompt.tokens, &json); });
+    json.FieldOrNull("prompt_text", request.return_prompt_text, [&] { json.String(prompt.text); });
     json.NullField("kv_transfer_params").EndObject();
     SendJson(*context_.response, json.Take());
   }
@@ -209,22 +199,21 @@ class ChatWholeAnswer : public Answer {
     const Choice& choice = choices_[index];
     json->BeginObject().Field("index", index).Key("message");
     WriteMessage(choice, json);
-    json->Key("logprobs");
-    context_.request().logprobs ? WriteChatLogprobs(context_, choice.tokens, json)
-                                : (void)json->Null();
+    json->FieldOrNull("logprobs", context_.request().logprobs.has_value(),
+                      [&] { WriteChatLogprobs(context_, choice.tokens, json); });
     json->Field("finish_reason", choice.finish.reason);
     WriteStopReason(choice.finish, json);
-    json->Key("token_ids");
-    context_.request().return_token_ids ? WriteTokenIds(choice.tokens, json) : (void)json->Null();
+    json->FieldOrNull("token_ids", context_.request().return_token_ids,
+                      [&] { WriteTokenIds(choice.tokens, json); });
     json->NullField("routed_experts").EndObject();
   }
 
   void WriteMessage(const Choice& choice, JsonWriter* json) const {
-    json->BeginObject().Field("role", context_.options->chat.response_role).Key("content");
+    json->BeginObject().Field("role", context_.options->chat.response_role);
     std::string content = context_.job->echo_text + choice.output.content;
     bool forced = context_.job->tool_choice == ToolChoice::kRequired ||
                   context_.job->tool_choice == ToolChoice::kNamed;
-    content.empty() && !forced ? json->Null() : json->String(content);
+    json->FieldOrNull("content", !content.empty() || forced, [&] { json->String(content); });
     for (const char* key : {"refusal", "annotations", "audio", "function_call"}) {
       json->NullField(key);
     }

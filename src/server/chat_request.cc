@@ -129,7 +129,7 @@ absl::Status CheckToolFlags(const ChatOptions& options, const ChatFields& chat) 
         "--tool-call-parser to be set",
         "tool_choice");
   }
-  std::string_view choice = chat.tool_choice == ToolChoice::kNamed ? chat.named_tool : "required";
+  const std::string choice = chat.tool_choice == ToolChoice::kNamed ? chat.named_tool : "required";
   return RuleError(fmt::format("tool_choice=\"{}\" requires --tool-call-parser to be set", choice),
                    "tool_choice");
 }

@@ -44,26 +44,27 @@ class CompletionStreamAnswer : public StreamAnswer {
 
     JsonWriter json = BeginChunk();
     json.Key("choices").BeginArray().BeginObject().Field("index", choice);
-    json.Field("text", text).Key("logprobs");
-    if (request.logprobs && !update.tokens.empty()) {
-      CompletionLogprobs logprobs(context(), state.offset);
-      if (first && request.echo) {
-        logprobs.AddPrompt(prompt.tokens, prompt_logprobs_[context().prompt_of(choice)]);
-      }
-      for (const auto& token : update.tokens) logprobs.Add(token);
-      state.offset = logprobs.offset();
-      logprobs.Write(&json);
-    } else {
-      json.Null();
-    }
+    bool echo = first && request.echo;
+    json.Field("text", text);
+    json.FieldOrNull("logprobs", request.logprobs && (echo || !update.tokens.empty()),
+                     [&] { WriteLogprobs(choice, echo, update, &json); });
     WriteEnd(update, &json);
-    json.Key("prompt_token_ids");
-    first&& request.return_token_ids ? WriteIds(prompt.tokens, &json) : (void)json.Null();
-    json.Key("token_ids");
-    show_ids ? WriteTokenIds(update.tokens, &json) : (void)json.Null();
+    json.FieldOrNull("prompt_token_ids", first && request.return_token_ids,
+                     [&] { WriteIds(prompt.tokens, &json); });
+    json.FieldOrNull("token_ids", show_ids, [&] { WriteTokenIds(update.tokens, &json); });
     json.EndObject().EndArray();
     WriteChunk(&json, so_far);
     return true;
+  }
+
+  void WriteLogprobs(size_t choice, bool echo, const ChoiceUpdate& update, JsonWriter* json) {
+    State& state = states_[choice];
+    size_t prompt = context().prompt_of(choice);
+    CompletionLogprobs logprobs(context(), state.offset);
+    if (echo) logprobs.AddPrompt(context().job->prompts[prompt].tokens, prompt_logprobs_[prompt]);
+    for (const auto& token : update.tokens) logprobs.Add(token);
+    state.offset = logprobs.offset();
+    logprobs.Write(json);
   }
 
   static void WriteEnd(const ChoiceUpdate& update, JsonWriter* json) {
@@ -137,13 +138,11 @@ class CompletionWholeAnswer : public Answer {
     json->Field("finish_reason", choice.finish.reason);
     WriteStopReason(choice.finish, json);
     bool show_ids = request.return_token_ids || context_.tokenizer == nullptr;
-    json->Key("token_ids");
-    show_ids ? WriteTokenIds(choice.tokens, json) : (void)json->Null();
-    json->Key("prompt_logprobs");
-    request.prompt_logprobs ? WritePromptLogprobs(context_, prompt_logprobs_[prompt_index], json)
-                            : (void)json->Null();
-    json->Key("prompt_token_ids");
-    request.return_token_ids ? WriteIds(prompt.tokens, json) : (void)json->Null();
+    json->FieldOrNull("token_ids", show_ids, [&] { WriteTokenIds(choice.tokens, json); });
+    json->FieldOrNull("prompt_logprobs", request.prompt_logprobs.has_value(),
+                      [&] { WritePromptLogprobs(context_, prompt_logprobs_[prompt_index], json); });
+    json->FieldOrNull("prompt_token_ids", request.return_token_ids,
+                      [&] { WriteIds(prompt.tokens, json); });
     json->NullField("routed_experts").EndObject();
   }
 

@@ -44,7 +44,8 @@ Core::Core(ServerOptions options, engine::Engine& engine, const text::Tokenizer*
 void Core::Attach(HttpServer* http) {
   http_ = http;
   dispatcher_ = std::make_unique<Dispatcher>(
-      engine_, [http](std::function<void()> task) { http->Post(std::move(task)); });
+      engine_, [http](std::function<void()> task) { http->Post(std::move(task)); },
+      [this](const engine::RequestRecord& record) { metrics_.OnRecord(record); });
 }
 
 absl::Status Core::Health() const {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -53,7 +54,7 @@ class Core {
     offloaded_.emplace(ticket, std::move(call));
     workers_.Run([this, ticket, body = std::move(body), work, then]() mutable {
       using Result = std::invoke_result_t<Work, std::string>;
-      auto result = std::make_shared<Result>(work(std::move(body)));
+      auto result = std::make_shared<Result>(WithoutExceptions<Result>(work, std::move(body)));
       http_->Post([this, ticket, result, then] {
         auto node = offloaded_.extract(ticket);
         if (!node.empty()) then(std::move(node.mapped()), std::move(*result));
@@ -79,6 +80,16 @@ class Core {
   }
 
  private:
+  // Our own code throws nothing; the standard library does when memory runs out.
+  template <typename Result, typename Work>
+  static Result WithoutExceptions(Work& work, std::string body) {
+    try {
+      return work(std::move(body));
+    } catch (const std::exception& error) {
+      return EngineError(std::string("The request could not be processed: ") + error.what());
+    }
+  }
+
   ServerOptions options_;
   ModelInfo model_;
   engine::Engine& engine_;

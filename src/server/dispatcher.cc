@@ -6,8 +6,9 @@
 
 namespace fulgur::server {
 
-Dispatcher::Dispatcher(engine::Engine& engine, std::function<void(std::function<void()>)> post)
-    : engine_(engine) {
+Dispatcher::Dispatcher(engine::Engine& engine, std::function<void(std::function<void()>)> post,
+                       std::function<void(const engine::RequestRecord&)> on_record)
+    : engine_(engine), on_record_(std::move(on_record)) {
   queue_ =
       std::make_shared<EventQueue>([this, post = std::move(post)] { post([this] { Drain(); }); });
 }
@@ -50,6 +51,7 @@ void Dispatcher::Abort(SubmissionId id) {
 
 void Dispatcher::Drain() {
   for (auto& [id, event] : queue_->Take()) {
+    if (event.record) on_record_(*event.record);
     auto found = submissions_.find(id);
     if (found == submissions_.end()) continue;
     std::shared_ptr<EventReceiver> receiver = found->second.receiver;

@@ -24,8 +24,10 @@ class EventReceiver {
 
 class Dispatcher {
  public:
-  // `post` runs a task on the network thread.
-  Dispatcher(engine::Engine& engine, std::function<void(std::function<void()>)> post);
+  // `post` runs a task on the network thread. `on_record` gets what became of every request, also
+  // of those whose client has left.
+  Dispatcher(engine::Engine& engine, std::function<void(std::function<void()>)> post,
+             std::function<void(const engine::RequestRecord&)> on_record);
   ~Dispatcher();
 
   // Queues a request with the engine; its events go to `receiver`, with `choice`, until the last
@@ -51,6 +53,7 @@ class Dispatcher {
   absl::Status SubmitError(const absl::Status& status) const;
 
   engine::Engine& engine_;
+  std::function<void(const engine::RequestRecord&)> on_record_;
   std::shared_ptr<EventQueue> queue_;
   absl::flat_hash_map<SubmissionId, Submission> submissions_;
   SubmissionId next_id_ = 1;

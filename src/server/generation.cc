@@ -111,16 +111,6 @@ absl::Status Generation::SubmitChoice(Choice& choice) {
   return absl::OkStatus();
 }
 
-int64_t Generation::waiting_tokens() const {
-  int64_t tokens = 0;
-  for (const Choice& choice : choices_) {
-    if (choice.submission != 0 && choice.output.empty()) {
-      tokens += static_cast<int64_t>(PromptOf(choice).tokens.size());
-    }
-  }
-  return tokens;
-}
-
 // ---- events ----
 
 void Generation::OnEvent(size_t index, SubmissionId id, engine::RequestEvent event) {
@@ -130,7 +120,7 @@ void Generation::OnEvent(size_t index, SubmissionId id, engine::RequestEvent eve
     choice.submission = 0;
     return Fail(EngineError(event.error));
   }
-  if (event.finish == FinishReason::kAbort) {  // nobody asked for it: the engine gave up
+  if (event.disconnect) {
     response_->Break();
     return OnDisconnect();
   }
@@ -142,7 +132,7 @@ void Generation::OnEvent(size_t index, SubmissionId id, engine::RequestEvent eve
                                std::move(event.prompt_logprobs));
   }
   ChoiceUpdate update = std::exchange(choice.carried, {});
-  TakeTokens(choice, std::move(event.tokens), &update);
+  TakeTokens(choice, event, &update);
   if (event.finish && !choice.finished && choice.submission == id) {
     choice.submission = 0;
     FinishChoice(choice, *event.finish, event.stop_token, &update);
@@ -150,28 +140,29 @@ void Generation::OnEvent(size_t index, SubmissionId id, engine::RequestEvent eve
   Deliver(choice, std::move(update));
 }
 
-void Generation::TakeTokens(Choice& choice, std::vector<engine::OutputToken> tokens,
-                            ChoiceUpdate* update) {
-  if (!tokens.empty()) MeasureTokens(choice);
-  for (engine::OutputToken& token : tokens) {
+void Generation::TakeTokens(Choice& choice, engine::RequestEvent& event, ChoiceUpdate* update) {
+  if (!event.tokens.empty()) MeasureTokens(choice);
+  for (engine::OutputToken& token : event.tokens) {
+    bool ends = event.finish == FinishReason::kStop && &token == &event.tokens.back();
     TakeToken(choice, std::move(token), update);
     if (choice.decoder && choice.decoder->stopped()) {
       environment_.dispatcher->Abort(std::exchange(choice.submission, 0));
       return FinishChoice(choice, FinishReason::kStop, std::nullopt, update);
     }
-    if (Splice(choice, update)) return;
+    if (!ends && Splice(choice, update)) return;
   }
 }
 
 void Generation::TakeToken(Choice& choice, engine::OutputToken token, ChoiceUpdate* update) {
   choice.output.push_back(token.token);
+  if (job_->prompt_only) return;
   ++usage_.completion_tokens;
   if (choice.decoder && !HidesToken(token.token)) {
     usage_.reasoning_tokens -= choice.decoder->reasoning_tokens();
     choice.decoder->Push(token.token, &update->deltas);
     usage_.reasoning_tokens += choice.decoder->reasoning_tokens();
   }
-  if (!job_->prompt_only) update->tokens.push_back(std::move(token));
+  update->tokens.push_back(std::move(token));
 }
 
 // Stop tokens of the client are no text unless it wants to see what stopped the answer.
@@ -235,7 +226,6 @@ void Generation::FinishChoice(Choice& choice, FinishReason reason,
     choice.decoder->Finish(cut ? text::OutputEnd::kLength : text::OutputEnd::kStop,
                            &update->deltas);
   }
-  if (job_->prompt_only) update->deltas.clear();
   if (reason == FinishReason::kLength && choice.decoder && choice.decoder->in_reasoning()) {
     spdlog::info(
         "An answer was cut inside its reasoning after {} tokens: content is empty. A larger "
@@ -274,11 +264,9 @@ void Generation::MeasureFinish(const Choice& choice, FinishedReason reason) {
   finished.prompt_tokens = static_cast<int64_t>(PromptOf(choice).tokens.size());
   finished.output_tokens = static_cast<int64_t>(choice.output.size());
   finished.max_tokens = job_->request.sampling.max_tokens;
-  if (choice.first_token != absl::InfinitePast()) {
-    finished.decode = absl::ToDoubleSeconds(choice.last_token - choice.first_token);
-  }
   if (finished.output_tokens > 1) {
-    finished.per_output_token = finished.decode / static_cast<double>(finished.output_tokens - 1);
+    finished.per_output_token = absl::ToDoubleSeconds(choice.last_token - choice.first_token) /
+                                static_cast<double>(finished.output_tokens - 1);
   }
   environment_.metrics->OnFinish(finished);
   if (job_->parser && job_->parser->parse_tools) {

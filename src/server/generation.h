@@ -44,9 +44,6 @@ class Generation : public EventReceiver, public std::enable_shared_from_this<Gen
 
   void KeepAlive() { answer_->KeepAlive(); }
 
-  // Prompt tokens of choices that the engine took but has not answered yet.
-  int64_t waiting_tokens() const;
-
  private:
   struct Choice {
     size_t index = 0;
@@ -67,7 +64,7 @@ class Generation : public EventReceiver, public std::enable_shared_from_this<Gen
   int64_t RoomLeft(const Choice& choice) const;
   engine::Request MakeRequest(const Choice& choice) const;
 
-  void TakeTokens(Choice& choice, std::vector<engine::OutputToken> tokens, ChoiceUpdate* update);
+  void TakeTokens(Choice& choice, engine::RequestEvent& event, ChoiceUpdate* update);
   void TakeToken(Choice& choice, engine::OutputToken token, ChoiceUpdate* update);
   bool HidesToken(int32_t token) const;
   bool TakeDueTokens(Choice& choice, ChoiceUpdate* update);

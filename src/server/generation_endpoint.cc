@@ -72,20 +72,23 @@ void GenerationEndpoint::Handle(const Kind& kind, Call call) {
 
 absl::Status GenerationEndpoint::CheckQueue(const Job& job) {
   const ServerOptions& options = core_.options();
-  if (options.max_num_queued_reqs > 0 &&
-      core_.engine().Stats().num_waiting >= options.max_num_queued_reqs) {
+  engine::EngineStats stats = core_.engine().Stats();
+  if (options.max_num_queued_reqs > 0 && stats.num_waiting >= options.max_num_queued_reqs) {
     core_.metrics().OnRejection(false);
     return OverloadedError(
-        fmt::format("The queue is full: {} requests wait already.", options.max_num_queued_reqs));
+        fmt::format("The queue is full: {} requests wait already, and "
+                    "--max-num-queued-reqs is {}.",
+                    stats.num_waiting, options.max_num_queued_reqs));
   }
-  if (options.max_num_queued_tokens <= 0) return absl::OkStatus();
-  int64_t waiting = 0;
-  for (const auto& [key, generation] : running_) waiting += generation->waiting_tokens();
-  auto own = static_cast<int64_t>(job.prompts.front().tokens.size());
-  if (waiting > 0 && waiting + own > options.max_num_queued_tokens) {
+  int64_t tokens = stats.waiting_prompt_tokens;
+  for (const JobPrompt& prompt : job.prompts) tokens += static_cast<int64_t>(prompt.tokens.size());
+  if (options.max_num_queued_tokens > 0 && stats.waiting_prompt_tokens > 0 &&
+      tokens > options.max_num_queued_tokens) {
     core_.metrics().OnRejection(true);
     return OverloadedError(
-        fmt::format("The queue is full: {} prompt tokens wait already.", waiting));
+        fmt::format("The queue is full: {} prompt tokens wait already, and "
+                    "--max-num-queued-tokens is {}.",
+                    stats.waiting_prompt_tokens, options.max_num_queued_tokens));
   }
   return absl::OkStatus();
 }

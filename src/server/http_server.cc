@@ -2,13 +2,13 @@
 // to compile, and nothing else should care which library moves the bytes.
 #include <fmt/format.h>
 #include <openssl/ssl.h>
+#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <array>
 #include <boost/asio.hpp>
 #include <boost/asio/ssl.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
 #include <chrono>
 #include <condition_variable>
@@ -48,8 +48,9 @@ using Clock = std::chrono::steady_clock;
 using Socket = asio::generic::stream_protocol::socket;
 using IoCallback = std::function<void(error_code, size_t)>;
 
-constexpr size_t kReadPieceBytes = 64 << 10;
+constexpr size_t kReadPieceBytes = 16 << 10;
 constexpr size_t kMaxPipelinedBytes = 256 << 10;  // read ahead while a request is being answered
+constexpr int64_t kMaxBodiesAtOnce = 4;           // in largest bodies
 constexpr auto kSweepInterval = std::chrono::milliseconds(200);
 constexpr auto kLingerTime = std::chrono::seconds(2);
 constexpr auto kHandshakeTime = std::chrono::seconds(10);
@@ -124,6 +125,34 @@ class TlsWire : public Wire {
   asio::ssl::stream<Socket> stream_;
 };
 
+// Collects a body as it comes. Beast's own string_body sets memory aside for the length that the
+// header claims.
+struct GrowingBody {
+  using value_type = std::string;
+  class reader {
+   public:
+    template <bool kIsRequest, class Fields>
+    reader(http::header<kIsRequest, Fields>&, value_type& body) : body_(body) {}
+    void init(const boost::optional<uint64_t>&, error_code& error) { error = {}; }
+    template <class Buffers>
+    size_t put(const Buffers& buffers, error_code& error) {
+      error = {};
+      size_t bytes = 0;
+      for (auto it = asio::buffer_sequence_begin(buffers); it != asio::buffer_sequence_end(buffers);
+           ++it) {
+        asio::const_buffer piece = *it;
+        body_.append(static_cast<const char*>(piece.data()), piece.size());
+        bytes += piece.size();
+      }
+      return bytes;
+    }
+    void finish(error_code& error) { error = {}; }
+
+   private:
+    value_type& body_;
+  };
+};
+
 // ---- Text of heads and paths -----------------------------------------------------------------
 
 int HexDigit(char c) {
@@ -143,7 +172,7 @@ std::string DecodePath(std::string_view path) {
   return decoded;
 }
 
-HttpRequest ToRequest(http::request<http::string_body>&& message) {
+HttpRequest ToRequest(http::request<GrowingBody>&& message) {
   HttpRequest request;
   request.method = std::string(message.method_string());
   std::string_view target(message.target().data(), message.target().size());
@@ -177,6 +206,7 @@ struct ConnectionContext {
   const ListenOptions* options;
   HttpHandler* handler;
   bool stopping = false;
+  int64_t body_bytes = 0;  // of all requests that are still arriving
   std::function<void(Connection*)> on_closed;
 };
 
@@ -215,6 +245,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (state_ == State::kClosed) return;
     auto self = shared_from_this();
     state_ = State::kClosed;
+    CountBody(-body_bytes_);
     wire_->Close();
     NotifyDisconnect();
     context_->on_closed(this);
@@ -250,13 +281,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   bool WantsToRead() const {
     if (state_ == State::kClosed || state_ == State::kHandshake) return false;
-    return state_ != State::kAnswering || buffer_.size() < kMaxPipelinedBytes;
+    return state_ != State::kAnswering || input().size() < kMaxPipelinedBytes;
   }
 
   void Read() {
     if (reading_ || !WantsToRead()) return;
     reading_ = true;
-    wire_->ReadSome(buffer_.prepare(kReadPieceBytes),
+    wire_->ReadSome(asio::buffer(piece_),
                     [self = shared_from_this()](error_code error, size_t bytes) {
                       self->reading_ = false;
                       self->OnRead(error, bytes);
@@ -264,34 +295,49 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   void OnRead(error_code error, size_t bytes) {
-    if (error) return OnReadError();
-    if (state_ == State::kDraining) {
-      buffer_.clear();
-    } else {
-      buffer_.commit(bytes);
+    if (error) return Close();
+    if (state_ != State::kDraining) {
+      input_.erase(0, std::exchange(input_begin_, 0));
+      input_.append(piece_.data(), bytes);
       if (state_ == State::kBody) SetDeadline(context_->options->body_timeout);
       Parse();
     }
     Read();
   }
 
-  void OnReadError() { Close(); }
+  // Bytes that have been read and not yet parsed.
+  std::string_view input() const { return std::string_view(input_).substr(input_begin_); }
+  void Consume(size_t bytes) {
+    input_begin_ += bytes;
+    if (input_begin_ < input_.size()) return;
+    input_.clear();
+    input_begin_ = 0;
+  }
 
   // Feeds what has been read to the parser, up to the end of one request.
   void Parse() {
-    while (IsReading() && buffer_.size() > 0) {
+    while (IsReading() && !input().empty()) {
       if (state_ == State::kIdle) {
         state_ = State::kHeader;
         SetDeadline(context_->options->header_timeout);
       }
       error_code error;
-      size_t used = parser_->put(buffer_.data(), error);
-      buffer_.consume(used);
+      size_t used = parser_->put(asio::buffer(input().data(), input().size()), error);
+      Consume(used);
+      if (state_ == State::kBody) CountBody(static_cast<int64_t>(used));
       if (error && error != http::error::need_more) return RejectParse(error);
       if (state_ == State::kHeader && parser_->is_header_done()) OnHeader();
+      if (context_->body_bytes > kMaxBodiesAtOnce * context_->options->max_body_bytes) {
+        return Reject(503, "Too many large requests are arriving at once.");
+      }
       if (IsReading() && parser_->is_done()) return Dispatch();
       if (error == http::error::need_more) return;
     }
+  }
+
+  void CountBody(int64_t bytes) {
+    body_bytes_ += bytes;
+    context_->body_bytes += bytes;
   }
 
   bool IsReading() const {
@@ -376,7 +422,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // way, so the client gets a moment to read it and hang up.
   void Linger() {
     state_ = State::kDraining;
-    buffer_.clear();
+    Consume(input().size());
     SetDeadline(kLingerTime);
     wire_->ShutdownWrites();
     Read();
@@ -401,8 +447,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   State state_ = State::kHandshake;
   bool keep_alive_ = true;
   bool reading_ = false;
-  boost::beast::flat_buffer buffer_;
-  std::optional<http::request_parser<http::string_body>> parser_;
+  std::array<char, kReadPieceBytes> piece_;  // the read under way goes here
+  std::string input_;
+  size_t input_begin_ = 0;
+  int64_t body_bytes_ = 0;
+  std::optional<http::request_parser<GrowingBody>> parser_;
   Clock::time_point deadline_ = Clock::time_point::max();
 
   std::string unsent_;   // to be sent next
@@ -507,6 +556,7 @@ class Exchange : public ResponseStream {
 
 void Connection::Dispatch() {
   state_ = State::kAnswering;
+  CountBody(-body_bytes_);
   ClearDeadline();
   keep_alive_ = parser_->keep_alive() && !context_->stopping;
   bool http_1_1 = parser_->get().version() >= 11;
@@ -520,6 +570,8 @@ void Connection::Dispatch() {
 
 void Connection::Reject(int status, std::string_view message) {
   state_ = State::kAnswering;
+  CountBody(-body_bytes_);
+  parser_.reset();
   ClearDeadline();
   keep_alive_ = false;
   Exchange(shared_from_this(), true, false).Send(context_->handler->ProtocolError(status, message));
@@ -638,7 +690,7 @@ class AsioHttpServer : public HttpServer {
   void Run() override {
     Accept();
     Sweep();
-    thread_ = std::thread([this] { io_.run(); });
+    thread_ = std::thread([this] { RunLoop(); });
   }
 
   int port() const override { return port_; }
@@ -679,6 +731,18 @@ class AsioHttpServer : public HttpServer {
   }
 
  private:
+  // Our own code throws nothing; the standard library may, when memory runs out.
+  void RunLoop() {
+    while (true) {
+      try {
+        io_.run();
+        return;
+      } catch (const std::exception& error) {
+        spdlog::error("The network thread failed at one task and goes on: {}", error.what());
+      }
+    }
+  }
+
   std::vector<std::shared_ptr<Connection>> Snapshot() const {
     return {connections_.begin(), connections_.end()};
   }

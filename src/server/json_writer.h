@@ -70,6 +70,15 @@ class JsonWriter {
     return text ? Field(key, *text) : NullField(key);
   }
 
+  // A member that is there in one case and null in the other; `write` writes its value.
+  template <typename Write>
+  JsonWriter& FieldOrNull(std::string_view key, bool present, Write write) {
+    Key(key);
+    if (!present) return Null();
+    write();
+    return *this;
+  }
+
   const std::string& text() const { return out_; }
   std::string Take() { return std::move(out_); }
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <optional>
 #include <vector>
 
 #include "absl/time/clock.h"
@@ -18,8 +20,6 @@ const std::vector<double> kTokenBuckets = {0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 
                                            0.75, 1,     2.5,  5,     7.5, 10,   20,  40,  80};
 const std::vector<double> kRequestBuckets = {0.3, 0.5, 0.8, 1,  1.5, 2,   2.5, 5,   10,   15,  20,
                                              30,  40,  50,  60, 120, 240, 480, 960, 1920, 7680};
-const std::vector<double> kIterationBuckets = {1,   8,    16,   32,   64,   128,  256,
-                                               512, 1024, 2048, 4096, 8192, 16384};
 const std::vector<double> kHttpBuckets = {0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5,
                                           0.75, 1,     1.5,  2,     2.5, 3,    3.5,
                                           4,    4.5,   5,    7.5,   10,  30,   60};
@@ -45,7 +45,12 @@ Metrics::Metrics(std::string model_name, int64_t max_model_len,
       inter_token_latency_(kTokenBuckets),
       time_per_output_token_(kTokenBuckets),
       end_to_end_(kRequestBuckets),
+      queue_(kRequestBuckets),
+      prefill_(kRequestBuckets),
       decode_(kRequestBuckets),
+      inference_(kRequestBuckets),
+      computed_prompt_tokens_(OneTwoFiveBuckets(max_model_len)),
+      preemptions_({1, 2, 3, 4, 5, 10, 20}),
       prompt_tokens_(OneTwoFiveBuckets(max_model_len)),
       generation_tokens_(OneTwoFiveBuckets(max_model_len)),
       max_tokens_(OneTwoFiveBuckets(max_model_len)),
@@ -55,11 +60,22 @@ Metrics::Metrics(std::string model_name, int64_t max_model_len,
 void Metrics::OnFinish(const FinishedChoice& choice) {
   ++finished_[static_cast<size_t>(choice.reason)];
   end_to_end_.Observe(choice.end_to_end);
-  if (choice.decode >= 0) decode_.Observe(choice.decode);
   if (choice.per_output_token >= 0) time_per_output_token_.Observe(choice.per_output_token);
   prompt_tokens_.Observe(static_cast<double>(choice.prompt_tokens));
   generation_tokens_.Observe(static_cast<double>(choice.output_tokens));
   max_tokens_.Observe(static_cast<double>(choice.max_tokens));
+}
+
+void Metrics::OnRecord(const engine::RequestRecord& record) {
+  auto observe = [](Histogram& histogram, const auto& from, const auto& to) {
+    if (from && to) histogram.Observe(std::chrono::duration<double>(*to - *from).count());
+  };
+  observe(queue_, std::optional(record.submitted), record.scheduled);
+  observe(prefill_, record.scheduled, record.first_token);
+  observe(decode_, record.first_token, record.last_token);
+  observe(inference_, record.scheduled, record.last_token);
+  computed_prompt_tokens_.Observe(static_cast<double>(record.num_computed_prompt_tokens));
+  preemptions_.Observe(static_cast<double>(record.num_preemptions));
 }
 
 void Metrics::OnHttp(const HttpExchange& exchange) {
@@ -79,6 +95,7 @@ std::string Metrics::Expose(const engine::EngineStats& stats) const {
   WriteEngine(stats, &out);
   WriteRequests(&out);
   WriteHistograms(&out);
+  WriteSteps(stats, &out);
   WriteHttp(&out);
   WriteProcessMetrics(&out);
   return out.Take();
@@ -135,6 +152,8 @@ void Metrics::WriteEngine(const engine::EngineStats& stats, Exposition* out) con
                            "vllm:mm_cache_queries", "vllm:mm_cache_hits"}) {
     counter(name, "Always 0: this server has no such cache.", 0);
   }
+  counter("vllm:corrupted_requests", "Requests ended because the model gave no finite numbers.",
+          stats.num_bad_logits);
   counter("vllm:num_preemptions", "Preemptions of running requests.", stats.num_preemptions);
 }
 
@@ -177,22 +196,25 @@ void Metrics::WriteHistograms(Exposition* out) const {
             time_per_output_token_);
   histogram("vllm:e2e_request_latency_seconds", "From arrival to the last token.", end_to_end_);
   histogram("vllm:request_decode_time_seconds", "From the first token to the last.", decode_);
-  // The engine's events do not tell these apart yet; the series exist for dashboards.
-  const Histogram none(kRequestBuckets);
-  histogram("vllm:request_queue_time_seconds", "Time spent waiting.", none);
-  histogram("vllm:request_inference_time_seconds", "Time spent running.", none);
-  histogram("vllm:request_prefill_time_seconds", "Time spent in prefill.", none);
+  histogram("vllm:request_queue_time_seconds", "Time spent waiting.", queue_);
+  histogram("vllm:request_inference_time_seconds", "Time spent running.", inference_);
+  histogram("vllm:request_prefill_time_seconds", "Time spent in prefill.", prefill_);
   histogram("vllm:request_prompt_tokens", "Prompt tokens per request.", prompt_tokens_);
   histogram("vllm:request_generation_tokens", "Tokens generated per answer.", generation_tokens_);
   histogram("vllm:request_max_num_generation_tokens", "Longest answer of a request.",
             generation_tokens_);
   histogram("vllm:request_params_max_tokens", "max_tokens of requests.", max_tokens_);
   histogram("vllm:request_prefill_kv_computed_tokens", "Prompt tokens computed, not cached.",
-            Histogram(prompt_tokens_.upper_bounds()));
+            computed_prompt_tokens_);
   histogram("vllm:request_params_n", "n of requests.", params_n_);
-  histogram("vllm:request_num_preemptions", "Preemptions per request.",
-            Histogram({1, 2, 3, 4, 5, 10, 20}));
-  histogram("vllm:iteration_tokens_total", "Tokens per engine step.", Histogram(kIterationBuckets));
+  histogram("vllm:request_num_preemptions", "Preemptions per request.", preemptions_);
+}
+
+void Metrics::WriteSteps(const engine::EngineStats& stats, Exposition* out) const {
+  std::vector<double> bounds(engine::kStepTokenBounds.begin(), engine::kStepTokenBounds.end());
+  std::vector<int64_t> counts(stats.step_tokens.begin(), stats.step_tokens.end());
+  out->HistogramFamily("vllm:iteration_tokens_total", "Tokens per engine step.");
+  out->Values(labels_, Histogram(bounds, counts, static_cast<double>(stats.step_tokens_sum)));
 }
 
 void Metrics::WriteHttp(Exposition* out) const {

@@ -22,8 +22,7 @@ enum class FinishedReason { kStop, kLength, kAbort, kError, kRepetition };
 struct FinishedChoice {
   FinishedReason reason = FinishedReason::kStop;
   double end_to_end = 0;         // arrival to last token
-  double decode = -1;            // first to last token
-  double per_output_token = -1;  // decode / (tokens - 1)
+  double per_output_token = -1;  // first to last token / (tokens - 1)
   int64_t prompt_tokens = 0;
   int64_t output_tokens = 0;
   int64_t max_tokens = 0;
@@ -51,6 +50,7 @@ class Metrics {
     inter_token_latency_.Observe(seconds_since_last);
   }
   void OnFinish(const FinishedChoice& choice);
+  void OnRecord(const engine::RequestRecord& record);
   void OnRequest(int64_t n) { params_n_.Observe(static_cast<double>(n)); }
   void OnRejection(bool too_many_tokens) { ++rejections_[too_many_tokens ? 1 : 0]; }
   void OnToolParserUse(bool streaming, bool found_call) {
@@ -72,6 +72,7 @@ class Metrics {
   void WriteEngine(const engine::EngineStats& stats, Exposition* out) const;
   void WriteRequests(Exposition* out) const;
   void WriteHistograms(Exposition* out) const;
+  void WriteSteps(const engine::EngineStats& stats, Exposition* out) const;
   void WriteHttp(Exposition* out) const;
   void WriteSizes(std::string_view name, std::string_view help, size_t HttpRoute::*bytes,
                   Exposition* out) const;
@@ -88,7 +89,12 @@ class Metrics {
   Histogram inter_token_latency_;
   Histogram time_per_output_token_;
   Histogram end_to_end_;
+  Histogram queue_;
+  Histogram prefill_;
   Histogram decode_;
+  Histogram inference_;
+  Histogram computed_prompt_tokens_;
+  Histogram preemptions_;
   Histogram prompt_tokens_;
   Histogram generation_tokens_;
   Histogram max_tokens_;

@@ -19,6 +19,8 @@ std::string JoinLabels(std::string_view a, std::string_view b);
 class Histogram {
  public:
   explicit Histogram(std::vector<double> upper_bounds);  // ascending, without infinity
+  Histogram(std::vector<double> upper_bounds, std::vector<int64_t> counts, double sum)
+      : upper_bounds_(std::move(upper_bounds)), counts_(std::move(counts)), sum_(sum) {}
   void Observe(double value);
 
   const std::vector<double>& upper_bounds() const { return upper_bounds_; }
