@@ -20,7 +20,8 @@ using Kind = CheckpointProblems::Kind;
 absl::Status CheckFilesExist(const std::string& folder, const ShardIndex& shards) {
   std::vector<std::string> missing;
   for (const std::string& file : shards.files) {
-    if (!std::filesystem::exists(folder + "/" + file)) missing.push_back(io::Quoted(file));
+    if (!std::filesystem::exists(std::filesystem::path(folder) / file))
+      missing.push_back(io::Quoted(file));
   }
   if (missing.empty()) return absl::OkStatus();
   const size_t shown = std::min<size_t>(missing.size(), 3);
