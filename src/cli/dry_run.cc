@@ -62,12 +62,17 @@ std::string DescribeEnvironment(const Environment& environment) {
 }
 
 std::string Bytes(int64_t bytes) {
-  if (bytes < 10'000'000) return fmt::format("{:.1f} kB", static_cast<double>(bytes) / 1e3);
-  return fmt::format("{:.3f} GB", static_cast<double>(bytes) / 1e9);
+  if (bytes < 1'000'000) return fmt::format("{:.1f} kB", static_cast<double>(bytes) / 1e3);
+  if (bytes < 1'000'000'000) return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
+  return fmt::format("{:.2f} GB", static_cast<double>(bytes) / 1e9);
 }
 
 // Of the weights, from the headers of the files alone; 0 if they cannot be read.
 int64_t DescribeWeights(const ServeOptions& options, std::string& text) {
+  if (options.dummy_weights) {
+    text += "  weights: random, as --load-format dummy says\n";
+    return 0;
+  }
   const auto checkpoint = model::Checkpoint::Open(options.model);
   if (!checkpoint.ok()) {
     text += fmt::format("  weights: {}\n", Message(checkpoint.status()));

@@ -161,6 +161,7 @@ constexpr Text kPageIntro = {
     "FILE.yaml` 从文件读取参数。"};
 constexpr Text kPageMade = {"<!-- Made by `fulgur help --markdown en`; do not edit. -->\n",
                             "<!-- 由 `fulgur help --markdown zh` 生成，请勿手改。 -->\n"};
+constexpr Text kPageTwin = {"*[中文](../zh/flags.md)*", "*[English](../en/flags.md)*"};
 constexpr Text kTableHead = {"| Flag | Type | Default | Meaning |\n|---|---|---|---|\n",
                              "| 参数 | 类型 | 默认 | 含义 |\n|---|---|---|---|\n"};
 constexpr Text kEnvironmentTitle = {"Environment variables", "环境变量"};
@@ -213,8 +214,9 @@ absl::StatusOr<std::string> HelpForTopic(const FlagTable& table, std::string_vie
 
 std::string FlagsPage(const FlagTable& table, std::span<const EnvironmentVariable> environment,
                       Language language) {
-  std::string page = fmt::format("{}# {}\n\n{}\n", In(kPageMade, language),
-                                 In(kPageTitle, language), In(kPageIntro, language));
+  std::string page =
+      fmt::format("{}# {}\n\n{}\n\n{}\n", In(kPageMade, language), In(kPageTitle, language),
+                  In(kPageTwin, language), In(kPageIntro, language));
   for (const FlagGroup& group : table.groups()) {
     page += fmt::format("\n## {}\n\n{}", In(group.title, language), In(kTableHead, language));
     for (const FlagSpec& flag : group.flags) page += FlagRow(flag, language);

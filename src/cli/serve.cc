@@ -83,6 +83,18 @@ void SetUpLog(const std::string& level) {
   spdlog::set_default_logger(logger);
 }
 
+// vLLM's default, which surprises those who meet it first.
+void LogMissingParsers(const server::ChatOptions& chat) {
+  if (chat.reasoning_parser && chat.tool_parser) return;
+  spdlog::info(
+      "answers keep {} in their text: --reasoning-parser deepseek_v4 --tool-call-parser "
+      "deepseek_v4 "
+      "--enable-auto-tool-choice take them out",
+      chat.reasoning_parser ? "tool calls"
+      : chat.tool_parser    ? "reasoning"
+                            : "reasoning and tool calls");
+}
+
 // One line for every flag without effect.
 void LogCommand(const ParsedCommand& command) {
   for (const std::string& warning : command.warnings) spdlog::warn("{}", warning);
@@ -136,6 +148,7 @@ absl::Status Serve(ServeOptions options, const base::Machine& machine, ShutdownS
   std::optional<text::Tokenizer> tokenizer;
   if (!options.tokenizer.empty()) {
     ASSIGN_OR_RETURN(tokenizer, LoadTokenizer(options));
+    LogMissingParsers(options.server.chat);
   }
   const text::Tokenizer* shared = tokenizer ? &*tokenizer : nullptr;
   ASSIGN_OR_RETURN(Backend backend, options.script.empty() ? StartModel(options, shared, machine)

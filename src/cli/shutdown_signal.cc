@@ -3,10 +3,15 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
+
 #include "spdlog/spdlog.h"
 
 namespace fulgur::cli {
 namespace {
+
+// Some supervisors signal a process and then its group: that is one wish, not two.
+constexpr auto kSameWish = std::chrono::milliseconds(300);
 
 sigset_t ShutdownSet() {
   sigset_t set;
@@ -39,11 +44,14 @@ void ShutdownSignal::Receive() {
       _exit(0);
     }
     const std::lock_guard lock(mutex_);
+    const auto now = std::chrono::steady_clock::now();
+    if (received_ && now - received_at_ < kSameWish) continue;
     if (received_) {
       spdlog::warn("second signal: ending at once");
       _exit(128 + signal);
     }
     received_ = true;
+    received_at_ = now;
     changed_.notify_all();
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -33,7 +34,8 @@ class ShutdownSignal {
   std::atomic<bool> stop_{false};
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool received_ = false;  // guarded by mutex_
+  bool received_ = false;                              // guarded by mutex_
+  std::chrono::steady_clock::time_point received_at_;  // guarded by mutex_
   std::thread receiver_;
 };
 
