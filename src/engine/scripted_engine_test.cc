@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 
-#include <thread>
+#include <mutex>
+#include <random>
+#include <string>
 
 #include "engine/mailbox.h"
 
@@ -72,6 +74,25 @@ TEST(Script, ErrorsNameLineAndField) {
   expect("\n", "holds no answers");
   EXPECT_THAT(std::string(LoadScript("/no/such/file").status().message()),
               HasSubstr("--scripted-output /no/such/file"));
+}
+
+// Damaged files give an error or a script, whatever the damage.
+TEST(Script, SurvivesDamage) {
+  const std::string good =
+      "{\"match\": \"w\\u00e9\", \"text\": \"a\\nb\", \"delay_ms\": 5, \"finish\": \"stop\"}\n"
+      "{\"text\": [1, {\"a\": null}], \"delay_ms\": 1e99}\n";
+  std::mt19937 rng(8);
+  for (int round = 0; round < 20000; ++round) {
+    std::string text = good;
+    for (uint32_t edits = 1 + rng() % 4; edits > 0; --edits) {
+      text[rng() % text.size()] = static_cast<char>(rng());
+      if (rng() % 4 == 0) text.resize(1 + rng() % text.size());
+    }
+    const auto script = ParseScript(text, "s.jsonl");
+    if (!script.ok()) {
+      EXPECT_EQ(script.status().code(), absl::StatusCode::kInvalidArgument) << text;
+    }
+  }
 }
 
 TEST(ScriptedEngine, TheFirstMatchWins) {
