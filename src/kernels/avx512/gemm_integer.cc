@@ -110,10 +110,15 @@ struct Int4Units {
   }
 };
 
-// acc[r] += products of the 32 inputs of one block with the 16 channels of a group.
-template <int R>
+// With few rows, additions to one sum would wait for each other: two sums, for the low and for the
+// high codes. They are exact, so their order does not matter.
+constexpr int NibbleSums(int rows) { return rows <= 4 ? 2 : 1; }
+
+// sums += products of the 32 inputs of one block with the 16 channels of a group.
+template <int R, int kSums>
 FULGUR_INLINE void AddNibbleBlock(const NibbleDecoder& decoder, const std::byte* words,
-                                  const std::byte* (&x)[R], int64_t input, __m512i (&acc)[R]) {
+                                  const std::byte* (&x)[R], int64_t input,
+                                  __m512i (&sums)[R][kSums]) {
   // Both groups of a panel read the same activations. Hidden from the compiler, or else it keeps
   // them all in registers from one group to the next, and has none left for the sums.
 #pragma GCC unroll 8
@@ -126,8 +131,10 @@ FULGUR_INLINE void AddNibbleBlock(const NibbleDecoder& decoder, const std::byte*
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       const std::byte* at = x[r] + input + i * 8;
-      acc[r] = _mm512_dpbusd_epi32(acc[r], low, Broadcast4(at));
-      acc[r] = _mm512_dpbusd_epi32(acc[r], high, Broadcast4(at + 4));
+      __m512i& low_sum = sums[r][0];
+      __m512i& high_sum = sums[r][kSums - 1];
+      low_sum = _mm512_dpbusd_epi32(low_sum, low, Broadcast4(at));
+      high_sum = _mm512_dpbusd_epi32(high_sum, high, Broadcast4(at + 4));
     }
   }
 }
@@ -137,12 +144,14 @@ FULGUR_INLINE void AddNibbleBlock(const NibbleDecoder& decoder, const std::byte*
 template <typename Units, int R>
 void NibbleTile(const Units& units, const std::byte* panel, int64_t num_units,
                 const std::byte* unit_bits, const std::byte* const* rows, int32_t* acc_out) {
-  __m512i first[R];
-  __m512i second[R];
+  constexpr int kSums = NibbleSums(R);
+  __m512i first[R][kSums];
+  __m512i second[R][kSums];
   const std::byte* x[R];
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
-    first[r] = second[r] = _mm512_setzero_si512();
+#pragma GCC unroll 2
+    for (int i = 0; i < kSums; ++i) first[r][i] = second[r][i] = _mm512_setzero_si512();
     x[r] = rows[r];
   }
   for (int64_t u = 0; u < num_units; ++u) {
@@ -151,14 +160,18 @@ void NibbleTile(const Units& units, const std::byte* panel, int64_t num_units,
     PrefetchWords<Units::kBytes>(unit);
     const int64_t input = u * 64;
     AddNibbleBlock<R>(units.Decoder(unit, 0, 0), unit, x, input, first);
-    AddNibbleBlock<R>(units.Decoder(unit, 0, 1), unit + 256, x, input + 32, first);
     AddNibbleBlock<R>(units.Decoder(unit, 1, 0), unit + 512, x, input, second);
+    AddNibbleBlock<R>(units.Decoder(unit, 0, 1), unit + 256, x, input + 32, first);
     AddNibbleBlock<R>(units.Decoder(unit, 1, 1), unit + 768, x, input + 32, second);
   }
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
-    _mm512_storeu_si512(acc_out + r * 64, first[r]);
-    _mm512_storeu_si512(acc_out + r * 64 + 16, second[r]);
+    if constexpr (kSums == 2) {
+      first[r][0] = _mm512_add_epi32(first[r][0], first[r][1]);
+      second[r][0] = _mm512_add_epi32(second[r][0], second[r][1]);
+    }
+    _mm512_storeu_si512(acc_out + r * 64, first[r][0]);
+    _mm512_storeu_si512(acc_out + r * 64 + 16, second[r][0]);
   }
 }
 
@@ -216,7 +229,7 @@ BlockPanels PanelsOf(const PackedLinear& weight, int64_t block) {
 }
 
 template <typename Units>
-void NibbleSums(const Units& units, const BlockPanels& panels, int64_t num_units, const RowSet& x,
+void SumNibbles(const Units& units, const BlockPanels& panels, int64_t num_units, const RowSet& x,
                 int32_t* acc) {
   if (x.rows <= kFusedRows) {
     for (int p = 0; p < panels.count; ++p) {
@@ -307,11 +320,11 @@ void Sums(const PackedLinear& weight, int64_t block, const RowSet& x, int32_t* a
     return Int8Rows(Panel(weight, block), CeilDiv(weight.in, kStepInputs), x, acc);
   }
   if (weight.format == WeightFormat::kInt4) {
-    return NibbleSums(Int4Units{}, PanelsOf(weight, block), num_units, x, acc);
+    return SumNibbles(Int4Units{}, PanelsOf(weight, block), num_units, x, acc);
   }
   Fp4Units units;
   units.plane = _mm512_setzero_si512();
-  NibbleSums(units, PanelsOf(weight, block), num_units, x, acc);
+  SumNibbles(units, PanelsOf(weight, block), num_units, x, acc);
 }
 
 }  // namespace
