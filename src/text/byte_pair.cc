@@ -89,7 +89,7 @@ class BytePairEncoder::Work {
 
 BytePairEncoder::BytePairEncoder(const std::array<int32_t, 256>& byte_ids,
                                  const std::vector<MergeRule>& merges)
-    : byte_ids_(byte_ids), byte_merges_(256 * 256) {
+    : byte_ids_(byte_ids), byte_merges_(size_t{256} * 256) {
   merges_.reserve(merges.size());
   for (size_t rank = 0; rank < merges.size(); ++rank) {
     const MergeRule& rule = merges[rank];
