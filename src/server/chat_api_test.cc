@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "server/testing/server_fixture.h"
 
 namespace fulgur::server {
@@ -192,6 +194,57 @@ TEST_F(ChatApiTest, StreamAddsUpToTheWholeAnswer) {
       }
     }
   }
+}
+
+// Whatever ids a model gives: valid JSON, one [DONE], and the stream adds up to the whole answer.
+TEST_F(ChatApiTest, AnyTokensMakeValidAnswers) {
+  constexpr unsigned kSeed = 20240917;
+  SCOPED_TRACE("seed " + std::to_string(kSeed));
+  std::mt19937 random(kSeed);
+  const auto vocab = static_cast<unsigned>(testing::TinyTokenizer().vocab_size());
+  for (int round = 0; round < 200; ++round) {
+    testing::Script script;
+    for (unsigned i = 0; i < 1 + random() % 30; ++i) {
+      bool marker = random() % 4 == 0;  // ids behind the byte pairs are markers
+      script.tokens.push_back(
+          static_cast<int32_t>(marker ? 577 + random() % 17 : 2 + random() % (vocab - 2)));
+    }
+    if (random() % 2 == 0) script.finish = engine::FinishReason::kLength;
+    server_.SayBy([script](const engine::Request&) { return script; });
+    server_.engine().SetPace(std::chrono::milliseconds(0), 1 + random() % 5);
+    Json body = request_;
+    body["tools"] = kTools;
+    if (random() % 3 == 0) body["stop"] = {"e", "th"};
+    const Json whole = Chat(body)["choices"][0];
+    Streamed streamed = Collect(Stream(body));
+    const Json& content = whole["message"]["content"];
+    EXPECT_EQ(streamed.content, content.is_null() ? "" : content.get<std::string>());
+    EXPECT_EQ(streamed.finish, whole["finish_reason"].get<std::string>());
+    EXPECT_EQ(streamed.stop_reason, whole["stop_reason"]);
+  }
+}
+
+TEST_F(ChatApiTest, ALimitInTheMiddleOfACharacter) {
+  server_.Say("</think>\xF0\x9F\x98\x80\xF0\x9F\x8C\x8D\xF0\x9F\xA6\x84");
+  for (int limit = 1; limit <= 14; ++limit) {
+    Json body = request_;
+    body["max_tokens"] = limit;
+    const Json choice = Chat(body)["choices"][0];
+    const Json& content = choice["message"]["content"];
+    EXPECT_EQ(Collect(Stream(body)).content, content.is_null() ? "" : content.get<std::string>());
+  }
+}
+
+TEST_F(ChatApiTest, StopStringsThatCannotMatchHoldNothingBack) {
+  server_.Say("</think>one two three");
+  Json body = request_;
+  body["stop"] = {"zebra"};
+  size_t with_stop = Stream(body).size();
+  body.erase("stop");
+  auto events = Stream(body);
+  EXPECT_EQ(with_stop, events.size());
+  for (size_t i = 1; i < events.size(); ++i)
+    EXPECT_THAT(events[i], Not(HasSubstr("\"content\":\"\"")));
 }
 
 TEST_F(ChatApiTest, ToolCalls) {

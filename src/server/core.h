@@ -52,7 +52,8 @@ class Core {
     std::string body = std::move(call.request.body);
     uint64_t ticket = next_ticket_++;
     offloaded_.emplace(ticket, std::move(call));
-    workers_.Run([this, ticket, body = std::move(body), work, then]() mutable {
+    WorkerPool& workers = body.size() > kLongBodyBytes ? long_workers_ : workers_;
+    workers.Run([this, ticket, body = std::move(body), work, then]() mutable {
       using Result = std::invoke_result_t<Work, std::string>;
       auto result = std::make_shared<Result>(WithoutExceptions<Result>(work, std::move(body)));
       http_->Post([this, ticket, result, then] {
@@ -75,11 +76,14 @@ class Core {
   // has ended.
   void Shutdown() {
     workers_.Stop();
+    long_workers_.Stop();
     offloaded_.clear();
     dispatcher_.reset();
   }
 
  private:
+  static constexpr size_t kLongBodyBytes = 1 << 20;
+
   // Our own code throws nothing; the standard library does when memory runs out.
   template <typename Result, typename Work>
   static Result WithoutExceptions(Work& work, std::string body) {
@@ -105,6 +109,7 @@ class Core {
   absl::Time last_progress_ = absl::InfiniteFuture();
   bool hung_ = false;
   WorkerPool workers_;
+  WorkerPool long_workers_{1};  // megabytes of text take seconds, which others need not wait for
 };
 
 // 400 unless the request says that its body is JSON.

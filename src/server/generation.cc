@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "server/api_error.h"
+#include "text/utf8.h"
 
 namespace fulgur::server {
 namespace {
@@ -28,7 +29,7 @@ FinishedReason MetricOf(const ChoiceFinish& finish) {
 
 Generation::Generation(GenerationEnvironment environment, std::unique_ptr<Job> job,
                        std::unique_ptr<Answer> answer, std::shared_ptr<ResponseStream> response)
-    : environment_(environment),
+    : environment_(std::move(environment)),
       job_(std::move(job)),
       answer_(std::move(answer)),
       response_(std::move(response)) {
@@ -233,7 +234,19 @@ void Generation::FinishChoice(Choice& choice, FinishReason reason,
         choice.output.size());
   }
   update->finish = FinishOf(choice, reason, stop_token);
+  LogOutput(choice, *update->finish);
   MeasureFinish(choice, MetricOf(*update->finish));
+}
+
+void Generation::LogOutput(const Choice& choice, const ChoiceFinish& finish) const {
+  const ServerOptions& options = *environment_.serving->options;
+  if (!options.log_requests || !options.log_outputs || !choice.decoder) return;
+  std::string text = environment_.serving->tokenizer->Decode(choice.output);
+  if (options.max_log_len >= 0 && text.size() > static_cast<size_t>(options.max_log_len)) {
+    text = text::RepairUtf8(text.substr(0, static_cast<size_t>(options.max_log_len))) + "...";
+  }
+  spdlog::info("Generated response {} of {}: {} tokens, finish_reason {}, output: {:?}",
+               choice.index, environment_.id, choice.output.size(), finish.reason, text);
 }
 
 ChoiceFinish Generation::FinishOf(const Choice& choice, FinishReason reason,

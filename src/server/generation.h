@@ -26,6 +26,7 @@ struct GenerationEnvironment {
   Dispatcher* dispatcher;
   Metrics* metrics;
   absl::Time arrival;
+  std::string id;  // of the answer, for the log
 };
 
 class Generation : public EventReceiver, public std::enable_shared_from_this<Generation> {
@@ -73,6 +74,7 @@ class Generation : public EventReceiver, public std::enable_shared_from_this<Gen
 
   void FinishChoice(Choice& choice, engine::FinishReason reason, std::optional<int32_t> stop_token,
                     ChoiceUpdate* update);
+  void LogOutput(const Choice& choice, const ChoiceFinish& finish) const;
   ChoiceFinish FinishOf(const Choice& choice, engine::FinishReason reason,
                         std::optional<int32_t> stop_token) const;
   void MeasureFinish(const Choice& choice, FinishedReason reason);

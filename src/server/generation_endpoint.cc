@@ -118,7 +118,7 @@ void GenerationEndpoint::Start(const Kind& kind, Call call, Job parsed) {
   if (core_.options().log_requests) Log(context.id, *job);
 
   GenerationEnvironment environment{&core_.serving(), &core_.dispatcher(), &core_.metrics(),
-                                    call.arrival};
+                                    call.arrival, context.id};
   auto generation = std::make_shared<Generation>(
       environment, std::move(job), kind.make_answer(std::move(context)), std::move(call.response));
   uint64_t key = next_key_++;
