@@ -16,6 +16,7 @@
 #include "cli/port_check.h"
 #include "cli/serve_backend.h"
 #include "cli/serve_files.h"
+#include "cli/serve_loop.h"
 #include "cli/serve_options.h"
 #include "cli/shutdown_signal.h"
 #include "cli/subcommands.h"
@@ -30,9 +31,6 @@ namespace fulgur::cli {
 namespace {
 
 constexpr std::string_view kUsage = "serve MODEL [flags]   (serve --help lists the flags)";
-constexpr absl::Duration kHealthInterval = absl::Milliseconds(200);
-// For which a dead engine's server still answers, so that clients and probes learn of it.
-constexpr absl::Duration kDeadEngineGrace = absl::Seconds(2);
 
 std::string Overview(const std::string& program) {
   return fmt::format(
@@ -121,23 +119,6 @@ std::string AddressOf(const server::ListenOptions& listen, int port) {
       listen.host.find(':') == std::string::npos ? listen.host : fmt::format("[{}]", listen.host);
   return fmt::format("{}://{}:{}", listen.ssl_certfile.empty() ? "http" : "https",
                      everywhere ? "127.0.0.1" : host, port);
-}
-
-absl::Status ServeUntilStopped(server::Server& server, engine::Engine& engine, absl::Duration drain,
-                               ShutdownSignal& signal) {
-  while (!signal.WaitFor(kHealthInterval)) {
-    const absl::Status health = engine.Health();
-    if (health.ok()) continue;
-    spdlog::error("the engine failed: {}; ending", Message(health));
-    signal.WaitFor(kDeadEngineGrace);
-    server.Stop(absl::ZeroDuration());
-    return absl::InternalError(fmt::format("the engine failed: {}", Message(health)));
-  }
-  spdlog::info("shutting down; {} requests are running and get {} s", server.requests_in_flight(),
-               absl::ToInt64Seconds(drain));
-  server.Stop(drain);
-  engine.Shutdown(/*drain=*/false);
-  return absl::OkStatus();
 }
 
 absl::Status Serve(ServeOptions options, const base::Machine& machine, ShutdownSignal& signal) {

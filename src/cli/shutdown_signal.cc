@@ -41,7 +41,7 @@ void ShutdownSignal::Receive() {
     if (stop_) return;
     if (!armed_) {
       spdlog::info("stopped before serving");
-      _exit(0);
+      _exit(128 + signal);
     }
     const std::lock_guard lock(mutex_);
     const auto now = std::chrono::steady_clock::now();

@@ -13,8 +13,8 @@ namespace fulgur::cli {
 
 // Create one before any other thread: it blocks the signals in this thread, and so in all that are
 // started later, and receives them in its own. The first signal is for WaitFor() if that was
-// announced by Arm(), otherwise it ends the process with code 0 (nothing was being served yet); the
-// second one ends the process at once, as a shell would (128 + signal).
+// announced by Arm(). Before, nothing is being served, and after it, somebody has lost patience:
+// then a signal ends the process at once, with the code that a shell gives it (128 + signal).
 class ShutdownSignal {
  public:
   ShutdownSignal();

@@ -68,7 +68,7 @@ class ServeTest(unittest.TestCase):
             process.send_signal(signal.SIGTERM)
             self.assertIn("stopped before serving", process.stderr.read())
             process.stderr.close()
-            self.assertEqual(process.wait(10), 0)
+            self.assertEqual(process.wait(10), 128 + signal.SIGTERM)
 
     def test_both_signals_end_it(self):
         for number in (signal.SIGTERM, signal.SIGINT):
