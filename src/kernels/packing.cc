@@ -23,6 +23,16 @@ T Load(const std::byte* bytes) {
   return value;
 }
 
+// The bytes [at, at + 4) of a row of `size` bytes, zeros behind its end.
+uint32_t LoadPadded(const std::byte* row, int64_t at, int64_t size) {
+  if (at + 4 <= size) return Load<uint32_t>(row + at);
+  uint32_t value = 0;
+  if (at < size) std::memcpy(&value, row + at, static_cast<size_t>(size - at));
+  return value;
+}
+
+void Store(std::byte* out, uint32_t value) { std::memcpy(out, &value, sizeof(value)); }
+
 float LoadFloat(const std::byte* bytes, DType type, int64_t index) {
   switch (type) {
     case DType::kF32:
@@ -74,16 +84,27 @@ void PackPanelF32(const LinearSource& source, int64_t first_row, std::byte* pane
   }
 }
 
+// A row of bf16 values, two at a time: where they lie in the panel follows from the pair.
+void PackBf16Row(const std::byte* row, int64_t in, int64_t c, std::byte* panel) {
+  std::byte* out = panel + c / 16 * 128 + c % 16 * 4;
+  for (int64_t i = 0; i < in; i += 2) {
+    Store(out + i / 4 * 256 + i % 4 / 2 * 64, LoadPadded(row, 2 * i, 2 * in));
+  }
+}
+
 void PackPanelBf16(const LinearSource& source, int64_t first_row, std::byte* panel) {
-  std::vector<float> values(static_cast<size_t>(source.in));
-  auto* out = reinterpret_cast<tensor::BFloat16*>(panel);
+  std::vector<float> values;
+  std::vector<tensor::BFloat16> rounded(static_cast<size_t>(source.in));
+  const bool stored = source.weight_type == DType::kBf16;
   for (int64_t c = 0; c < 32 && first_row + c < source.out; ++c) {
-    DequantizeRow(source, first_row + c, values.data());
-    const int64_t channel = c / 16 * 64 + c % 16 * 2;
-    for (int64_t i = 0; i < source.in; ++i) {
-      out[i / 4 * 128 + i % 4 / 2 * 32 + channel + i % 2] =
-          tensor::ToBFloat16(values[static_cast<size_t>(i)]);
+    if (stored) {
+      PackBf16Row(source.weight + (first_row + c) * source.in * 2, source.in, c, panel);
+      continue;
     }
+    values.resize(static_cast<size_t>(source.in));
+    DequantizeRow(source, first_row + c, values.data());
+    std::transform(values.begin(), values.end(), rounded.begin(), tensor::ToBFloat16);
+    PackBf16Row(reinterpret_cast<const std::byte*>(rounded.data()), source.in, c, panel);
   }
 }
 
@@ -112,8 +133,11 @@ void PackPanelFp8(const LinearSource& source, int64_t first_row, std::byte* pane
   for (int64_t c = 0; c < 32 && first_row + c < source.out; ++c) {
     const std::byte* row = source.weight + (first_row + c) * source.in;
     std::byte* out = panel + c / 16 * 64 + c % 16 / 4 * 16 + c % 4 * 2;
-    for (int64_t i = 0; i < source.in; ++i) {
-      out[i / 4 * 128 + i % 4 / 2 * 8 + i % 2] = row[i];
+    for (int64_t i = 0; i < source.in; i += kStepInputs) {
+      const uint32_t codes = LoadPadded(row, i, source.in);
+      std::memcpy(out + i / 4 * 128, &codes, 2);
+      const uint32_t second_pair = codes >> 16;
+      std::memcpy(out + i / 4 * 128 + 8, &second_pair, 2);
     }
   }
   PackFp8Scales(source, first_row, panel);
@@ -128,7 +152,9 @@ void PackPanelInt8(const LinearSource& source, int64_t first_row, std::byte* pan
   for (int64_t c = 0; c < 64 && first_row + c < source.out; ++c) {
     const std::byte* row = source.weight + (first_row + c) * source.in;
     std::byte* out = panel + c * 4;
-    for (int64_t i = 0; i < source.in; ++i) out[i / 4 * 256 + i % 4] = row[i] ^ std::byte{0x80};
+    for (int64_t i = 0; i < source.in; i += kStepInputs) {
+      Store(out + i * 64, LoadPadded(row, i, source.in) ^ 0x80808080U);
+    }
     scales[c] = LoadFloat(source.scale, source.scale_type, first_row + c);
   }
 }
@@ -139,12 +165,14 @@ int64_t NibbleOffset(int64_t c, int64_t word) { return c / 16 * 512 + word * 64 
 void PackPanelInt4(const LinearSource& source, int64_t first_row, std::byte* panel) {
   auto* scales = reinterpret_cast<float*>(panel + PanelWeightBytes(WeightFormat::kInt4, source.in));
   for (int64_t c = 0; c < 32 && first_row + c < source.out; ++c) {
-    for (int64_t i = 0; i < source.in; ++i) {
-      const int64_t in_unit = i % kUnitInputs;
-      std::byte& out =
-          panel[i / kUnitInputs * kNibbleUnitBytes + NibbleOffset(c, in_unit / 8) + in_unit % 4];
-      const unsigned code = Int4Code(source, first_row + c, i);
-      out |= static_cast<std::byte>(in_unit % 8 < 4 ? code : code << 4);
+    const std::byte* row = source.weight + (first_row + c) / 2 * source.in;
+    const int half = (first_row + c) % 2 == 0 ? 0 : 4;
+    const auto codes = [&](int64_t i) {  // of four inputs, one in the low half of each byte
+      return (LoadPadded(row, i, source.in) >> half) & 0x0f0f0f0fU;
+    };
+    for (int64_t i = 0; i < source.in; i += 8) {
+      std::byte* unit = panel + i / kUnitInputs * kNibbleUnitBytes;
+      Store(unit + NibbleOffset(c, i % kUnitInputs / 8), codes(i) | codes(i + 4) << 4);
     }
     scales[c] = LoadFloat(source.scale, source.scale_type, first_row + c);
   }
@@ -152,9 +180,9 @@ void PackPanelInt4(const LinearSource& source, int64_t first_row, std::byte* pan
 
 // ---- kFp4 ----
 
-bool BlockIsZero(const std::byte* codes) {
-  return std::all_of(codes, codes + kFp4BlockInputs / 2,
-                     [](std::byte code) { return (code & std::byte{0x77}) == std::byte{0}; });
+bool BlockIsZero(const std::byte* codes) {  // plus and minus zero
+  constexpr uint64_t kMagnitudes = 0x7777777777777777U;
+  return ((Load<uint64_t>(codes) | Load<uint64_t>(codes + 8)) & kMagnitudes) == 0;
 }
 
 // The largest scale code of a row's blocks that hold anything but zeros; -1 if there is none.
