@@ -2,7 +2,7 @@
 """Compares the parsed output of well-formed model texts with deepseek-recipe, DeepSeek's own
 library, both given the same random pieces. Any difference is a failure.
 
-    output_differential.py --oracle build/.../text_oracle [--count 20000] [--seed 1]
+    output_differential.py --oracle build/.../text_oracle [--count 10000] [--seed 1]
 
 Not compared: white space around reasoning and answer (the library drops leading line breaks, this
 parser trailing white space), the spacing of JSON, and malformed calls, which the library does not
@@ -89,7 +89,7 @@ def normalised(result):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--oracle", required=True)
-    parser.add_argument("--count", type=int, default=20_000)
+    parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     recipe = require("deepseek_recipe")
