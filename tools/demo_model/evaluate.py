@@ -81,6 +81,25 @@ class TorchBackend:
         return out
 
 
+def mtp_agreement(backend, groups):
+    """Share of answer positions (teacher forcing) where the MTP block names the token that the model itself names."""
+    import torch
+    from .batches import last_turn
+    from .packing import pack
+    model, same, count = backend.model, 0, 0
+    for group in groups:
+        batch = pack([last_turn(backend.tokenizer, s) for s in group], model.c.sliding_window)
+        with torch.no_grad():
+            h, x, _ = model.hidden(batch, backend.mode)
+            following = torch.cat([batch.tokens[1:], batch.tokens[-1:]])
+            y = model.mtp(x, model.embed[following], following, batch,
+                          model.tables(int(batch.position.max()) + 1), backend.mode)
+            own, draft = ((v @ model.head.T).argmax(-1) for v in (h, y))
+        at = (batch.after_next >= 0).nonzero().flatten()
+        same, count = same + int((draft[at] == own[at + 1]).sum()), count + len(at)
+    return same / count
+
+
 class ServerBackend:
     """Answers by an OpenAI-compatible server."""
 
@@ -159,8 +178,13 @@ def main():
     backend = ServerBackend(args.server, args.model) if args.server else torch_backend(args)
     rates = evaluate(backend, args.count)
     print(table(rates, args.count))
+    report = {"count": args.count, "rates": rates}
+    if not args.server and backend.model.mtp is not None:
+        short = [group[:20] for name, group in samples(20).items() if name not in FILLER]
+        report["mtp_agreement"] = mtp_agreement(backend, short)
+        print(f"\nMTP block: {100 * report['mtp_agreement']:.1f} % of its drafts are the model's own next token")
     if args.report:
-        pathlib.Path(args.report).write_text(json.dumps({"count": args.count, "rates": rates}, indent=1))
+        pathlib.Path(args.report).write_text(json.dumps(report, indent=1))
 
 
 if __name__ == "__main__":

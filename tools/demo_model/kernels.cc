@@ -398,4 +398,24 @@ void pool_grad(int64_t entries, int64_t slots, int64_t parts, int64_t dim, const
   }
 }
 
+// Momentum of Muon for `count` matrices of `size` values: v = momentum * v + g, and in `out` (bf16) the matrices
+// u = g + momentum * v, each divided by its Frobenius norm.
+void muon_direction(int64_t count, int64_t size, float momentum, const float* g, float* v, uint16_t* out) {
+  for (int64_t m = 0; m < count; ++m, g += size, v += size, out += size) {
+    float sum = 0;
+    for (int64_t i = 0; i < size; ++i) {
+      v[i] = momentum * v[i] + g[i];
+      const float u = g[i] + momentum * v[i];
+      sum += u * u;
+    }
+    const float scale = 1.0f / (std::sqrt(sum) + 1e-7f);
+    for (int64_t i = 0; i < size; ++i) {
+      const float u = (g[i] + momentum * v[i]) * scale;
+      uint32_t bits;
+      std::memcpy(&bits, &u, sizeof(bits));
+      out[i] = static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+    }
+  }
+}
+
 }  // extern "C"

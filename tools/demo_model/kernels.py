@@ -195,3 +195,15 @@ class _Bf16Linear(torch.autograd.Function):
 def linear(x, w, fast):
     """x [N,in] times w [out,in] transposed; with `fast` in bf16 with fp32 results."""
     return _Bf16Linear.apply(x, w) if fast else x @ w.T
+
+
+def muon_direction(grads, momenta, momentum, shape):
+    """Updates the momenta in place; the unit-norm directions of all matrices as one bf16 batch [B,*shape]."""
+    size = shape[0] * shape[1]
+    out = torch.empty(sum(g.numel() for g in grads) // size, *shape, dtype=torch.bfloat16)
+    at = 0
+    for g, v in zip(grads, momenta):
+        n = g.numel() // size
+        _call("muon_direction", n, size, momentum, g, v, out[at : at + n])
+        at += n
+    return out

@@ -3,21 +3,28 @@ import math
 
 import torch
 
+from .kernels import muon_direction
+
 ADAM_ONLY = ("gate", "wgate", "ape", "indexer", "hc_", "embed", "head", "norm", "sink")
 STEPS, COEFFICIENTS = 5, (3.4445, -4.7750, 2.0315)
 
 
-def orthogonalise(g):
-    """Newton-Schulz iteration on a batch of matrices [B,rows,cols], in bf16."""
-    x = (g / (g.norm(dim=(-2, -1), keepdim=True) + 1e-7)).bfloat16()
+def orthogonalise(x):
+    """Newton-Schulz iteration on a batch of bf16 matrices [B,rows,cols] of unit norm."""
     tall = x.shape[-2] > x.shape[-1]
     if tall:
-        x = x.transpose(-2, -1)
+        x = x.transpose(-2, -1).contiguous()
     a, b, c = COEFFICIENTS
     for _ in range(STEPS):
         s = x @ x.transpose(-2, -1)
-        x = a * x + (b * s + c * s @ s) @ x
-    return (x.transpose(-2, -1) if tall else x).float()
+        x = torch.baddbmm(x, torch.baddbmm(s, s, s, beta=b, alpha=c), x, beta=a)
+    return x.transpose(-2, -1) if tall else x
+
+
+def matrix_shape(name, p):
+    """Rows and columns of the matrices in p; gate and up projections lie stacked in one tensor."""
+    rows, columns = p.shape[-2:]
+    return (rows // 2 if "13" in name else rows, columns)
 
 
 class Optimiser:
@@ -27,7 +34,7 @@ class Optimiser:
         self.matrices, rest, index = {}, [], []
         for name, p in model.named_parameters():
             if p.ndim >= 2 and not any(k in name for k in ADAM_ONLY):
-                self.matrices.setdefault(tuple(p.shape[-2:]), []).append(p)
+                self.matrices.setdefault(matrix_shape(name, p), []).append(p)
             else:
                 (index if "indexer" in name else rest).append(p)
         self.momenta = {s: [torch.zeros_like(p) for p in ps] for s, ps in self.matrices.items()}
@@ -50,21 +57,18 @@ class Optimiser:
         active = [(p, v) for p, v in zip(params, momenta) if p.grad is not None]
         if not active:
             return
-        updates = []
-        for p, v in active:
-            v.mul_(self.momentum).add_(p.grad)
-            updates.append((p.grad + self.momentum * v).view(-1, *shape))
-        step = orthogonalise(torch.cat(updates))
+        grads = [p.grad.contiguous() for p, _ in active]
+        step = orthogonalise(muon_direction(grads, [v for _, v in active], self.momentum, shape))
         scale, at = self.matrix_rate * rate * math.sqrt(max(1, shape[0] / shape[1])), 0
-        for (p, _), u in zip(active, updates):
-            p.add_(step[at : at + len(u)].view_as(p), alpha=-scale)
-            at += len(u)
+        for p, _ in active:
+            n = p.numel() // (shape[0] * shape[1])
+            p.add_(step[at : at + n].reshape(p.shape), alpha=-scale)
+            at += n
 
     def state(self):
-        return {"adam": self.adam.state_dict(), "momenta": self.momenta}
+        return {"adam": self.adam.state_dict(), "momenta": [v for vs in self.momenta.values() for v in vs]}
 
     def load(self, state):
         self.adam.load_state_dict(state["adam"])
-        for shape, saved in state["momenta"].items():
-            for v, s in zip(self.momenta[shape], saved):
-                v.copy_(s)
+        for v, saved in zip((v for vs in self.momenta.values() for v in vs), state["momenta"]):
+            v.copy_(saved)

@@ -1,14 +1,15 @@
 """Train the demonstration model: python -m demo_model.train --out DIR [--resume] (run in tools/).
 
 DIR gets tokenizer.json, log.jsonl, checkpoint.pt (every few minutes, with optimiser state) and schedule.json. The data
-of every step follows from the seed and the step number, so a killed run continues with --resume as if nothing had
-happened. schedule.json may be edited while training for steps still ahead (to fit the time left); its last version,
-given with --schedule, reproduces the run.
+of every step follows from the seed and the step number, so a run that was stopped (SIGTERM saves first) continues with
+--resume as if nothing had happened. schedule.json may be edited while training for steps still ahead (to fit the time
+left); its last version, given with --schedule, reproduces the run.
 """
 import argparse
 import json
 import pathlib
 import random
+import signal
 import time
 
 import torch
@@ -20,10 +21,10 @@ from .model import CONFIG, Mode, Model
 from .optimiser import Optimiser
 from .packing import pack
 
-SCHEDULE = {"seed": 1, "plain_tokens": 832, "level_steps": 1500, "warmup": 30, "tools_always_from": 1200,
-            "long_from": 1500, "index_from": 1500, "sparse_from": 2000, "fp4_from": 2000, "mtp_from": 2000,
-            "decay_from": 1800, "end": 2800, "floor": 0.02, "index_weight": 0.5, "mtp_weight": 0.3,
-            "matrix_rate": 0.02, "adam_rate": 0.0025, "index_rate": 0.001}
+SCHEDULE = {"seed": 1, "plain_tokens": 832, "level_steps": 1500, "tools_always_from": 2600,
+            "long_from": 1150, "index_from": 1150, "sparse_from": 1800, "fp4_from": 2600, "mtp_from": 2800,
+            "rate": [[0, 0.033], [30, 1.0], [1150, 1.0], [1260, 0.75], [2300, 0.75], [3300, 0.02]], "end": 3300,
+            "index_weight": 0.5, "mtp_weight": 0.3, "matrix_rate": 0.02, "adam_rate": 0.0025, "index_rate": 0.001}
 SAVE_SECONDS, LOG_STEPS, TEST_STEPS = 300, 20, 200
 TESTS = {"about": data.about, "fact": data.fact, "capital": data.capital, "memory": data.memory,
          "arithmetic": data.arithmetic,
@@ -49,11 +50,12 @@ def hash_table(tokenizer, config, seed):
 
 
 def rate(step, s):
-    """Learning rate factor: warm-up, constant, then linear to the floor."""
-    if step < s["decay_from"]:
-        return min(1.0, (step + 1) / s["warmup"])
-    left = max(0.0, (s["end"] - step) / max(1, s["end"] - s["decay_from"]))
-    return s["floor"] + (1 - s["floor"]) * left
+    """Learning rate factor: linear between the points (step, factor) of the schedule."""
+    points = s["rate"]
+    for (a, low), (b, high) in zip(points, points[1:]):
+        if step < b:
+            return low + (high - low) * (step - a) / (b - a)
+    return points[-1][1]
 
 
 def mode_at(step, s):
@@ -72,8 +74,8 @@ def train_step(model, optimiser, batches, step, s):
         totals["loss"] += main.item()
         totals["correct"] += correct
         totals["tokens"] += batch.real_tokens
-        totals["index"] += float(index) / len(batches)
-        totals["mtp"] += float(extra)
+        totals["index"] += float(index.detach()) / len(batches)
+        totals["mtp"] += float(extra.detach())
         totals["mtp_answers"] += count
         for layer in [*model.layers, model.mtp.layer]:
             layer.ffn.balance()
@@ -141,8 +143,9 @@ class Run:
 
     def train(self):
         window, sums, mark = CONFIG["sliding_window"], [], time.process_time()
-        saved = time.time()
-        while self.step < self.schedule["end"]:
+        saved, stop = time.time(), []
+        signal.signal(signal.SIGTERM, lambda *_: stop.append(True))
+        while self.step < self.schedule["end"] and not stop:
             s = self.schedule
             batches = step_batches(self.tokenizer, s["seed"], self.step, s, window)
             sums.append(train_step(self.model, self.optimiser, batches, self.step, s))

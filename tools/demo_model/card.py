@@ -1,0 +1,74 @@
+"""Writes the loss curve (SVG) and the table of a training run for the model card.
+
+python -m demo_model.card --run DIR --out FOLDER (run in tools/)
+"""
+import argparse
+import json
+import math
+import pathlib
+
+WIDTH, HEIGHT, LEFT, BOTTOM = 640, 280, 48, 36
+
+
+def read_log(folder):
+    """(losses [(step, tokens, cpu seconds, loss, accuracy)], tests [(step, {kind: rate})])."""
+    losses, tests = {}, {}
+    for line in (pathlib.Path(folder) / "log.jsonl").read_text().splitlines():
+        r = json.loads(line)
+        if "exact" in r:
+            tests[r["step"]] = r["exact"]
+        else:  # a resumed run repeats steps since its last checkpoint; the last record counts
+            losses[r["step"]] = (r["step"], r["tokens"], r["cpu_seconds"], r["loss"], r["token_accuracy"])
+    return [losses[k] for k in sorted(losses)], sorted(tests.items())
+
+
+def curve(losses):
+    """The answer loss over steps, on a logarithmic axis, as an SVG image."""
+    last = losses[-1][0]
+    low, high = math.log10(max(1e-3, min(x[3] for x in losses) * 0.9)), math.log10(10)
+
+    def place(step, loss):
+        x = LEFT + (WIDTH - LEFT - 12) * step / last
+        return f"{x:.1f},{(HEIGHT - BOTTOM) - (HEIGHT - BOTTOM - 12) * (math.log10(loss) - low) / (high - low):.1f}"
+
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" '
+             'font-size="12"><rect width="100%" height="100%" fill="white"/>']
+    for power in range(math.ceil(low), 2):
+        y = place(0, 10.0**power).split(",")[1]
+        parts.append(f'<path d="M{LEFT} {y}H{WIDTH - 12}" stroke="#ddd"/><text x="6" y="{y}">{10.0**power:g}</text>')
+    for step in range(0, last + 1, 500):
+        x = place(step, 1).split(",")[0]
+        parts.append(f'<text x="{x}" y="{HEIGHT - 18}" text-anchor="middle">{step}</text>')
+    points = " ".join(place(s[0], s[3]) for s in losses)
+    parts.append(f'<polyline points="{points}" fill="none" stroke="#1f5fbf" stroke-width="1.5"/>'
+                 f'<text x="{WIDTH // 2}" y="{HEIGHT - 4}" text-anchor="middle">optimiser steps; loss per answer token'
+                 "</text></svg>")
+    return "\n".join(parts)
+
+
+def table(losses, tests):
+    """Markdown table of the run at the steps that were tested, and at the end."""
+    kinds = list(tests[-1][1])
+    at = {x[0]: x for x in losses}
+    lines = ["| step | tokens | CPU s | loss | " + " | ".join(kinds) + " |", "|---" * (4 + len(kinds)) + "|"]
+    for step, rates in tests:
+        if step in at:
+            _, tokens, seconds, loss, _ = at[step]
+            lines.append(f"| {step} | {tokens / 1e6:.2f} M | {seconds} | {loss:.3f} | " +
+                         " | ".join(f"{rates[k]:.2f}" for k in kinds) + " |")
+    return "\n".join(lines)
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("--run", required=True)
+    ap.add_argument("--out", required=True)
+    args = ap.parse_args()
+    losses, tests = read_log(args.run)
+    (pathlib.Path(args.out) / "loss.svg").write_text(curve(losses))
+    print(table(losses, tests))
+    print(f"\n{losses[-1][0]} steps, {losses[-1][1]} tokens, {losses[-1][2]} CPU seconds")
+
+
+if __name__ == "__main__":
+    main()
