@@ -144,7 +144,7 @@ TEST_P(ProductOpsTest, StridesSelectColumns) {
 
 // A small mixture: some experts with many rows, one with none, a shared one in another format.
 struct Mixture {
-  static constexpr int64_t kHidden = 192, kExpert = 96, kRows = 21;
+  static constexpr int64_t kHidden = 224, kExpert = 96, kRows = 21;
   std::vector<RandomWeight> weights;
   std::vector<ExpertTask> tasks;
   std::vector<int32_t> slot_row;
@@ -159,9 +159,10 @@ struct Mixture {
     weights.reserve(15);
     for (uint32_t e = 0; e < 5; ++e) {
       const WeightFormat f = e == 4 ? WeightFormat::kFp8Block : format;
-      for (uint32_t i = 0; i < 2; ++i) {
-        weights.push_back(MakeRandomWeight(f, kExpert, kHidden, 10 * e + i));
-      }
+      // Quantisation may differ from tensor to tensor.
+      const WeightFormat up = e == 1 ? WeightFormat::kInt8 : e == 2 ? WeightFormat::kBf16 : f;
+      weights.push_back(MakeRandomWeight(f, kExpert, kHidden, 10 * e));
+      weights.push_back(MakeRandomWeight(up, kExpert, kHidden, 10 * e + 1));
       weights.push_back(MakeRandomWeight(f, kHidden, kExpert, 10 * e + 2));
     }
     for (uint32_t e = 0; e < 5; ++e) AddTask(e);

@@ -31,10 +31,23 @@ RowSource SourceOf(WeightFormat format, const ActivationRows& x, int64_t x_strid
   return {};
 }
 
-// Rows that end inside a kernel's step are copied and padded with zeros.
-void PadRows(const RowSource& source, RowSet& set) {
+ScratchUse CopiesOf(ActivationFormat format) {
+  switch (format) {
+    case ActivationFormat::kF32:
+      return ScratchUse::kRowsF32;
+    case ActivationFormat::kBf16:
+      return ScratchUse::kRowsBf16;
+    case ActivationFormat::kInt8:
+      return ScratchUse::kRowsInt8;
+  }
+  return ScratchUse::kRowsF32;
+}
+
+// Rows that end inside a kernel's step are copied and padded with zeros: enough for every weight
+// format that reads them, so that two sets of the same rows may share the copies.
+void PadRows(const RowSource& source, ActivationFormat format, RowSet& set) {
   const int64_t bytes = RoundUp(source.padded_bytes, 64);
-  std::byte* copies = Scratch(ScratchUse::kRows, kMaxRows * bytes);
+  std::byte* copies = Scratch(CopiesOf(format), kMaxRows * bytes);
   for (int64_t r = 0; r < set.rows; ++r) {
     std::byte* copy = copies + r * bytes;
     __builtin_memcpy(copy, set.x[r], static_cast<size_t>(source.row_bytes));
@@ -68,7 +81,7 @@ void PrepareRows(WeightFormat format, const ActivationRows& x, int64_t x_stride,
     set.scale[r] = x.int8_scale[row];
     set.sum[r] = SumInt8(set.x[r], x.cols);
   }
-  if (source.padded_bytes != source.row_bytes) PadRows(source, set);
+  if (source.padded_bytes != source.row_bytes) PadRows(source, ActivationOf(format), set);
 }
 
 int64_t RowsAtATime(WeightFormat format, int64_t in) {

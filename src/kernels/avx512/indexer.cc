@@ -25,7 +25,7 @@ struct PackedQuery {
 PackedQuery PackQuery(const IndexArgs& args, int64_t row) {
   const int64_t groups = CeilDiv(args.heads, 16);
   const int64_t words_bytes = args.dim / 4 * groups * 64;
-  std::byte* words = Scratch(ScratchUse::kRows, words_bytes + groups * 128);
+  std::byte* words = Scratch(ScratchUse::kRowsInt8, words_bytes + groups * 128);
   auto* factors = reinterpret_cast<float*>(words + words_bytes);
   auto* starts = reinterpret_cast<int32_t*>(factors + groups * 16);
   __builtin_memset(words, 0, static_cast<size_t>(words_bytes + groups * 128));

@@ -105,11 +105,11 @@ void SwiGluRow(const float* gate, const float* up, float limit, float weight, in
 }
 
 void GateUpBlock(const ExpertArgs& args, const ExpertTask& task, int64_t block, int32_t slot,
-                 const RowSet& rows, Gemm bf16) {
+                 const RowSet& rows, const RowSet& up_rows, Gemm bf16) {
   auto* gate = reinterpret_cast<float*>(Scratch(ScratchUse::kGate, 2 * kMaxRows * 64 * 4));
   float* up = gate + kMaxRows * 64;
   GemmOf(task.gate->format, bf16)(*task.gate, block, rows, gate, 64);
-  GemmOf(task.up->format, bf16)(*task.up, block, rows, up, 64);
+  GemmOf(task.up->format, bf16)(*task.up, block, up_rows, up, 64);
   const int64_t channels = MinInt(64, task.gate->out - block * 64);
   for (int64_t r = 0; r < rows.rows; ++r) {
     SwiGluRow(gate + r * 64, up + r * 64, args.swiglu_limit, args.slot_weight[slot + r], channels,
@@ -120,14 +120,19 @@ void GateUpBlock(const ExpertArgs& args, const ExpertTask& task, int64_t block, 
 void GateUp(const ExpertArgs& args, const ExpertTask& task, int64_t begin, int64_t end, Gemm bf16) {
   if (begin >= end) return;
   const WeightFormat format = task.gate->format;
-  Require(format == task.up->format, "gate and up have one format");
-  const int64_t step = RowsAtATime(format, task.gate->in);
+  const WeightFormat up_format = task.up->format;
+  const int64_t step =
+      MinInt(RowsAtATime(format, task.gate->in), RowsAtATime(up_format, task.up->in));
   RowSet rows;
+  RowSet other;
   for (int64_t s = 0; s < task.num_slots; s += step) {
     const auto slot = static_cast<int32_t>(task.first_slot + s);
-    PrepareRows(format, args.x, 0, args.slot_row, slot, MinInt(step, task.num_slots - s), rows);
+    const int64_t count = MinInt(step, task.num_slots - s);
+    PrepareRows(format, args.x, 0, args.slot_row, slot, count, rows);
+    if (up_format != format) PrepareRows(up_format, args.x, 0, args.slot_row, slot, count, other);
+    const RowSet& up_rows = up_format == format ? rows : other;
     for (int64_t block = begin; block < end; ++block) {
-      GateUpBlock(args, task, block, slot, rows, bf16);
+      GateUpBlock(args, task, block, slot, rows, up_rows, bf16);
     }
   }
 }

@@ -7,7 +7,18 @@
 namespace fulgur::kernels::avx512 {
 
 // Uses that are live at the same time.
-enum class ScratchUse { kRows, kRow, kDecodedPanel, kTile, kSecondTile, kGate, kAttention, kCount };
+enum class ScratchUse {
+  kRowsF32,
+  kRowsBf16,
+  kRowsInt8,
+  kRow,
+  kDecodedPanel,
+  kTile,
+  kSecondTile,
+  kGate,
+  kAttention,
+  kCount
+};
 
 // Aborts with `what` if a promise of the caller is broken. Here, because inline checks would leave
 // copies of themselves in files with instruction-set flags.
