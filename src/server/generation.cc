@@ -185,7 +185,7 @@ bool Generation::TakeDueTokens(Choice& choice, ChoiceUpdate* update) {
   if (close) due.push_back(job_->think_close_token);
   bool force = (!reasoning || close) && !choice.call_forced;
   if (force) {
-    due.insert(due.end(), job_->forced_call_tokens.begin(), job_->forced_call_tokens.end());
+    for (int32_t token : job_->forced_call_tokens) due.push_back(token);
   }
   if (due.empty() || RoomLeft(choice) <= static_cast<int64_t>(due.size())) {
     return false;
