@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -115,6 +116,36 @@ TEST(Decoder, RejectedDraftsLeaveNoTrace) {
           << "position " << position;
     }
   }
+}
+
+// Dims [first, first + 3) of a compressed row in memory.
+std::vector<float> CompressedRow(const TestModel& model, int64_t layer, int64_t entry,
+                                 int64_t first) {
+  const kv::Layout& layout = model.store().layout();
+  const kv::LayerLayout& place = layout.layer(layer);
+  const PageId page = model.pages(0)[static_cast<size_t>(entry / place.rows_per_page)];
+  const std::byte* row = model.store().page(page) + place.rows_offset +
+                         entry % place.rows_per_page * layout.row_bytes();
+  const auto* values = reinterpret_cast<const float*>(row) + first;
+  return {values, values + 3};
+}
+
+TEST(Decoder, CompressedRowsInMemory) {
+  TestModel model = ReferenceModel();
+  model.Run(0, Prompt(), {64});
+  const auto expect = [&](int64_t layer, int64_t entry, int64_t first,
+                          const std::vector<float>& expected) {
+    EXPECT_THAT(CompressedRow(model, layer, entry, first),
+                ::testing::Pointwise(::testing::FloatNear(1e-5F), expected))
+        << "layer " << layer << ", entry " << entry;
+  };
+  expect(2, 0, 0, {0.753066F, -0.921639F, -0.165292F});
+  expect(2, 0, 64, {-1.038542F, 1.000702F, 0.797010F});
+  expect(2, 1, 64, {1.334433F, 0.189251F, 0.651752F});
+  expect(2, 31, 0, {0.064264F, 0.354452F, 0.899876F});
+  expect(2, 31, 64, {0.560201F, -0.797312F, 1.757932F});
+  expect(3, 0, 0, {-0.397018F, -0.198960F, 0.955846F});
+  expect(3, 0, 64, {0.360417F, -1.002770F, 0.767472F});
 }
 
 TEST(Decoder, ScratchIsAccountedFor) {
