@@ -1,8 +1,9 @@
-// Fused element-wise stages of the V4 layer for training on a CPU, called from kernels.py through ctypes.
+// Fused element-wise stages of the V4 layer for training on a CPU, called from kernels.py through
+// ctypes.
 //
-// Every forward function has a backward twin (suffix _grad) that takes what the forward saved. All tensors are fp32 and
-// contiguous. T tokens, H hidden, S = 4 residual streams, D head dim, R rotated dims. Plain loops; the compiler
-// vectorises them (-O3 -ffast-math -march=native).
+// Every forward function has a backward twin (suffix _grad) that takes what the forward saved. All
+// tensors are fp32 and contiguous. T tokens, H hidden, S = 4 residual streams, D head dim, R
+// rotated dims. Plain loops; the compiler vectorises them (-O3 -ffast-math -march=native).
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -17,7 +18,8 @@ constexpr int kMaxIterations = 32;
 
 inline float Sigmoid(float x) { return 1.0f / (1.0f + std::exp(-x)); }
 
-// One normalisation of the 4x4 matrices in `c`, along rows (over q) or columns (over j); keeps the reciprocal sums.
+// One normalisation of the 4x4 matrices in `c`, along rows (over q) or columns (over j); keeps the
+// reciprocal sums.
 template <bool kRows>
 void Normalize(float (*c)[kLanes], float (*inverse)[kLanes], float eps) {
   for (int a = 0; a < kStreams; ++a) {
@@ -50,8 +52,8 @@ void NormalizeGrad(const float (*c)[kLanes], const float (*inverse)[kLanes], flo
 }
 
 struct Sinkhorn {
-  float soft[kSquare][kLanes];                                  // row softmax, without eps
-  float c[2 * kMaxIterations][kSquare][kLanes];                 // after each normalisation
+  float soft[kSquare][kLanes];                   // row softmax, without eps
+  float c[2 * kMaxIterations][kSquare][kLanes];  // after each normalisation
   float inverse[2 * kMaxIterations][kStreams][kLanes];
   int steps = 0;
 
@@ -77,12 +79,14 @@ struct Sinkhorn {
   // d: gradient of the result on entry, of the logits on return.
   void Backward(float (*d)[kLanes]) {
     for (int s = steps - 1; s >= 0; --s)
-      s % 2 == 0 ? NormalizeGrad<false>(c[s], inverse[s], d) : NormalizeGrad<true>(c[s], inverse[s], d);
+      s % 2 == 0 ? NormalizeGrad<false>(c[s], inverse[s], d)
+                 : NormalizeGrad<true>(c[s], inverse[s], d);
     for (int j = 0; j < kStreams; ++j) {
       for (int l = 0; l < kLanes; ++l) {
         float dot = 0;
         for (int q = 0; q < kStreams; ++q) dot += d[j * 4 + q][l] * soft[j * 4 + q][l];
-        for (int q = 0; q < kStreams; ++q) d[j * 4 + q][l] = (d[j * 4 + q][l] - dot) * soft[j * 4 + q][l];
+        for (int q = 0; q < kStreams; ++q)
+          d[j * 4 + q][l] = (d[j * 4 + q][l] - dot) * soft[j * 4 + q][l];
       }
     }
   }
@@ -94,8 +98,9 @@ extern "C" {
 
 // x [T,4,H], mix [T,24] = fn . x (not yet scaled by 1/rms), scale [3], base [24]
 // -> y [T,H], post [T,4], comb [T,4,4]; keeps rho [T] and pre [T,4].
-void hc_pre(int64_t tokens, int64_t hidden, int iterations, float eps, const float* x, const float* mix,
-            const float* scale, const float* base, float* y, float* post, float* comb, float* rho, float* pre) {
+void hc_pre(int64_t tokens, int64_t hidden, int iterations, float eps, const float* x,
+            const float* mix, const float* scale, const float* base, float* y, float* post,
+            float* comb, float* rho, float* pre) {
   static thread_local Sinkhorn sinkhorn;
   const int64_t width = kStreams * hidden;
   for (int64_t t0 = 0; t0 < tokens; t0 += kLanes) {
@@ -111,22 +116,26 @@ void hc_pre(int64_t tokens, int64_t hidden, int iterations, float eps, const flo
         pre[t * 4 + j] = Sigmoid(mix[t * kMix + j] * rho[t] * scale[0] + base[j]) + eps;
         post[t * 4 + j] = 2 * Sigmoid(mix[t * kMix + 4 + j] * rho[t] * scale[1] + base[4 + j]);
       }
-      for (int i = 0; i < kSquare; ++i) z[i][l] = mix[t * kMix + 8 + i] * rho[t] * scale[2] + base[8 + i];
-      const float *p = pre + t * 4, *x0 = row, *x1 = row + hidden, *x2 = row + 2 * hidden, *x3 = row + 3 * hidden;
-      for (int64_t i = 0; i < hidden; ++i) y[t * hidden + i] = p[0] * x0[i] + p[1] * x1[i] + p[2] * x2[i] + p[3] * x3[i];
+      for (int i = 0; i < kSquare; ++i)
+        z[i][l] = mix[t * kMix + 8 + i] * rho[t] * scale[2] + base[8 + i];
+      const float *p = pre + t * 4, *x0 = row, *x1 = row + hidden, *x2 = row + 2 * hidden,
+                  *x3 = row + 3 * hidden;
+      for (int64_t i = 0; i < hidden; ++i)
+        y[t * hidden + i] = p[0] * x0[i] + p[1] * x1[i] + p[2] * x2[i] + p[3] * x3[i];
     }
     sinkhorn.Forward(z, iterations, eps);
     for (int l = 0; l < n; ++l)
-      for (int i = 0; i < kSquare; ++i) comb[(t0 + l) * kSquare + i] = sinkhorn.c[sinkhorn.steps - 1][i][l];
+      for (int i = 0; i < kSquare; ++i)
+        comb[(t0 + l) * kSquare + i] = sinkhorn.c[sinkhorn.steps - 1][i][l];
   }
 }
 
-// Gradients of hc_pre. dx [T,4,H] is written without the part through mix; dmix [T,24] is the gradient of the raw
-// product fn . x; dscale [3] and dbase [24] are added to.
-void hc_pre_grad(int64_t tokens, int64_t hidden, int iterations, float eps, const float* x, const float* mix,
-                 const float* scale, const float* base, const float* rho, const float* pre, const float* post,
-                 const float* dy, const float* dpost, const float* dcomb, float* dx, float* dmix, float* dscale,
-                 float* dbase) {
+// Gradients of hc_pre. dx [T,4,H] is written without the part through mix; dmix [T,24] is the
+// gradient of the raw product fn . x; dscale [3] and dbase [24] are added to.
+void hc_pre_grad(int64_t tokens, int64_t hidden, int iterations, float eps, const float* x,
+                 const float* mix, const float* scale, const float* base, const float* rho,
+                 const float* pre, const float* post, const float* dy, const float* dpost,
+                 const float* dcomb, float* dx, float* dmix, float* dscale, float* dbase) {
   static thread_local Sinkhorn sinkhorn;
   const int64_t width = kStreams * hidden;
   for (int64_t t0 = 0; t0 < tokens; t0 += kLanes) {
@@ -174,21 +183,23 @@ void hc_pre_grad(int64_t tokens, int64_t hidden, int iterations, float eps, cons
 }
 
 // out[t,q,:] = post[t,q] * o[t,:] + sum_j comb[t,j,q] * x[t,j,:]
-void hc_post(int64_t tokens, int64_t hidden, const float* o, const float* x, const float* post, const float* comb,
-             float* out) {
+void hc_post(int64_t tokens, int64_t hidden, const float* o, const float* x, const float* post,
+             const float* comb, float* out) {
   for (int64_t t = 0; t < tokens; ++t) {
     const float *c = comb + t * kSquare, *row = x + t * kStreams * hidden, *ot = o + t * hidden;
     for (int q = 0; q < kStreams; ++q) {
       const float p = post[t * 4 + q], c0 = c[q], c1 = c[4 + q], c2 = c[8 + q], c3 = c[12 + q];
       float* y = out + (t * kStreams + q) * hidden;
       for (int64_t i = 0; i < hidden; ++i)
-        y[i] = p * ot[i] + c0 * row[i] + c1 * row[hidden + i] + c2 * row[2 * hidden + i] + c3 * row[3 * hidden + i];
+        y[i] = p * ot[i] + c0 * row[i] + c1 * row[hidden + i] + c2 * row[2 * hidden + i] +
+               c3 * row[3 * hidden + i];
     }
   }
 }
 
-void hc_post_grad(int64_t tokens, int64_t hidden, const float* o, const float* x, const float* post, const float* comb,
-                  const float* dout, float* d_o, float* dx, float* dpost, float* dcomb) {
+void hc_post_grad(int64_t tokens, int64_t hidden, const float* o, const float* x, const float* post,
+                  const float* comb, const float* dout, float* d_o, float* dx, float* dpost,
+                  float* dcomb) {
   for (int64_t t = 0; t < tokens; ++t) {
     const float *c = comb + t * kSquare, *ot = o + t * hidden, *p = post + t * 4;
     const float* g = dout + t * kStreams * hidden;
@@ -216,11 +227,12 @@ void hc_post_grad(int64_t tokens, int64_t hidden, const float* o, const float* x
   }
 }
 
-// RMS norm (if inverse is not null; weight may be null) and rotation of the last `rot` dims (interleaved pairs) of
-// x [N,D]; row n stands at position[n / per]; table [positions, rot/2] cosines and sines; sign -1 rotates back.
-// Keeps the reciprocal rms in inverse [N].
-void norm_rope(int64_t rows, int64_t dim, int64_t rot, int64_t per, float sign, const float* x, const float* weight,
-               const int64_t* position, const float* cosine, const float* sine, float* inverse, float* y) {
+// RMS norm (if inverse is not null; weight may be null) and rotation of the last `rot` dims
+// (interleaved pairs) of x [N,D]; row n stands at position[n / per]; table [positions, rot/2]
+// cosines and sines; sign -1 rotates back. Keeps the reciprocal rms in inverse [N].
+void norm_rope(int64_t rows, int64_t dim, int64_t rot, int64_t per, float sign, const float* x,
+               const float* weight, const int64_t* position, const float* cosine, const float* sine,
+               float* inverse, float* y) {
   for (int64_t n = 0; n < rows; ++n) {
     const float* in = x + n * dim;
     float* out = y + n * dim;
@@ -232,7 +244,8 @@ void norm_rope(int64_t rows, int64_t dim, int64_t rot, int64_t per, float sign, 
     }
     for (int64_t i = 0; i < dim; ++i) out[i] = in[i] * r * (weight ? weight[i] : 1.0f);
     if (rot == 0) continue;
-    const float *c = cosine + position[n / per] * (rot / 2), *s = sine + position[n / per] * (rot / 2);
+    const float *c = cosine + position[n / per] * (rot / 2),
+                *s = sine + position[n / per] * (rot / 2);
     float* pair = out + dim - rot;
     for (int64_t i = 0; i < rot / 2; ++i) {
       const float a = pair[2 * i], b = pair[2 * i + 1], sn = sign * s[i];
@@ -244,15 +257,17 @@ void norm_rope(int64_t rows, int64_t dim, int64_t rot, int64_t per, float sign, 
 
 // Gradients of norm_rope; dweight [D] is added to (may be null).
 void norm_rope_grad(int64_t rows, int64_t dim, int64_t rot, int64_t per, float sign, const float* x,
-                    const float* weight, const int64_t* position, const float* cosine, const float* sine,
-                    const float* inverse, const float* dy, float* dx, float* dweight) {
+                    const float* weight, const int64_t* position, const float* cosine,
+                    const float* sine, const float* inverse, const float* dy, float* dx,
+                    float* dweight) {
   float g[1024];
   for (int64_t n = 0; n < rows; ++n) {
     const float* in = x + n * dim;
     float* out = dx + n * dim;
     std::memcpy(g, dy + n * dim, static_cast<size_t>(dim) * sizeof(float));
     if (rot) {
-      const float *c = cosine + position[n / per] * (rot / 2), *s = sine + position[n / per] * (rot / 2);
+      const float *c = cosine + position[n / per] * (rot / 2),
+                  *s = sine + position[n / per] * (rot / 2);
       float* pair = g + dim - rot;
       for (int64_t i = 0; i < rot / 2; ++i) {
         const float a = pair[2 * i], b = pair[2 * i + 1], sn = -sign * s[i];
@@ -278,10 +293,10 @@ void norm_rope_grad(int64_t rows, int64_t dim, int64_t rot, int64_t per, float s
   }
 }
 
-// In place: scores [C,heads,Q,K] -> attention weights of softmax(scores * scale) with one extra column sink[head];
-// mask [C,Q,K] is 1 where a key may be seen.
-void sink_softmax(int64_t chunks, int64_t heads, int64_t queries, int64_t keys, float scale, const uint8_t* mask,
-                  const float* sink, float* scores) {
+// In place: scores [C,heads,Q,K] -> attention weights of softmax(scores * scale) with one extra
+// column sink[head]; mask [C,Q,K] is 1 where a key may be seen.
+void sink_softmax(int64_t chunks, int64_t heads, int64_t queries, int64_t keys, float scale,
+                  const uint8_t* mask, const float* sink, float* scores) {
   for (int64_t c = 0; c < chunks; ++c) {
     for (int64_t h = 0; h < heads; ++h) {
       for (int64_t q = 0; q < queries; ++q) {
@@ -302,8 +317,8 @@ void sink_softmax(int64_t chunks, int64_t heads, int64_t queries, int64_t keys, 
 }
 
 // In place: gradient of the weights `dp` -> gradient of the raw scores; dsink [heads] is added to.
-void sink_softmax_grad(int64_t chunks, int64_t heads, int64_t queries, int64_t keys, float scale, const float* p,
-                       float* dp, float* dsink) {
+void sink_softmax_grad(int64_t chunks, int64_t heads, int64_t queries, int64_t keys, float scale,
+                       const float* p, float* dp, float* dsink) {
   for (int64_t c = 0; c < chunks; ++c) {
     for (int64_t h = 0; h < heads; ++h) {
       for (int64_t q = 0; q < queries; ++q) {
@@ -320,7 +335,8 @@ void sink_softmax_grad(int64_t chunks, int64_t heads, int64_t queries, int64_t k
 }
 
 // h[n,f] = silu(min(a, limit)) * clamp(b, -limit, limit) * weight[n], a = ab[n,f], b = ab[n,F+f]
-void swiglu(int64_t rows, int64_t width, float limit, const float* ab, const float* weight, float* h) {
+void swiglu(int64_t rows, int64_t width, float limit, const float* ab, const float* weight,
+            float* h) {
   for (int64_t n = 0; n < rows; ++n) {
     const float *a = ab + n * 2 * width, *b = a + width, w = weight ? weight[n] : 1.0f;
     for (int64_t i = 0; i < width; ++i) {
@@ -331,8 +347,8 @@ void swiglu(int64_t rows, int64_t width, float limit, const float* ab, const flo
   }
 }
 
-void swiglu_grad(int64_t rows, int64_t width, float limit, const float* ab, const float* weight, const float* dh,
-                 float* dab, float* dweight) {
+void swiglu_grad(int64_t rows, int64_t width, float limit, const float* ab, const float* weight,
+                 const float* dh, float* dab, float* dweight) {
   for (int64_t n = 0; n < rows; ++n) {
     const float *a = ab + n * 2 * width, *b = a + width, w = weight ? weight[n] : 1.0f;
     float *da = dab + n * 2 * width, *db = da + width, total = 0;
@@ -348,11 +364,12 @@ void swiglu_grad(int64_t rows, int64_t width, float limit, const float* ab, cons
   }
 }
 
-// Pooling of compressed entries. Row e of index [E,slots] names the tokens of an entry (-1: none); u, g [T,parts*D];
-// ape [ratio,parts*D] is added to g by slot % ratio. With parts = 2 the first half of the slots uses the first D
-// channels. out[e,d] = sum over slots of softmax(g + ape) * u; keeps the weights p [E,slots,D].
-void pool(int64_t entries, int64_t slots, int64_t parts, int64_t dim, const int64_t* index, const float* u,
-          const float* g, const float* ape, float* p, float* out) {
+// Pooling of compressed entries. Row e of index [E,slots] names the tokens of an entry (-1: none);
+// u, g [T,parts*D]; ape [ratio,parts*D] is added to g by slot % ratio. With parts = 2 the first
+// half of the slots uses the first D channels. out[e,d] = sum over slots of softmax(g + ape) * u;
+// keeps the weights p [E,slots,D].
+void pool(int64_t entries, int64_t slots, int64_t parts, int64_t dim, const int64_t* index,
+          const float* u, const float* g, const float* ape, float* p, float* out) {
   const int64_t ratio = slots / parts, width = parts * dim;
   for (int64_t e = 0; e < entries; ++e) {
     float top[1024], sum[1024];
@@ -367,7 +384,8 @@ void pool(int64_t entries, int64_t slots, int64_t parts, int64_t dim, const int6
       }
     }
     for (int64_t s = 0; s < slots; ++s)
-      for (int64_t d = 0; d < dim; ++d) sum[d] += w[s * dim + d] = std::exp(w[s * dim + d] - top[d]);
+      for (int64_t d = 0; d < dim; ++d)
+        sum[d] += w[s * dim + d] = std::exp(w[s * dim + d] - top[d]);
     for (int64_t d = 0; d < dim; ++d) o[d] = 0, sum[d] = 1.0f / sum[d];
     for (int64_t s = 0; s < slots; ++s) {
       const int64_t t = index[e * slots + s], at = s / ratio * dim;
@@ -380,8 +398,9 @@ void pool(int64_t entries, int64_t slots, int64_t parts, int64_t dim, const int6
 }
 
 // du, dg [T,parts*D] and dape are added to.
-void pool_grad(int64_t entries, int64_t slots, int64_t parts, int64_t dim, const int64_t* index, const float* u,
-               const float* p, const float* out, const float* dout, float* du, float* dg, float* dape) {
+void pool_grad(int64_t entries, int64_t slots, int64_t parts, int64_t dim, const int64_t* index,
+               const float* u, const float* p, const float* out, const float* dout, float* du,
+               float* dg, float* dape) {
   const int64_t ratio = slots / parts, width = parts * dim;
   for (int64_t e = 0; e < entries; ++e) {
     for (int64_t s = 0; s < slots; ++s) {
@@ -398,9 +417,10 @@ void pool_grad(int64_t entries, int64_t slots, int64_t parts, int64_t dim, const
   }
 }
 
-// Momentum of Muon for `count` matrices of `size` values: v = momentum * v + g, and in `out` (bf16) the matrices
-// u = g + momentum * v, each divided by its Frobenius norm.
-void muon_direction(int64_t count, int64_t size, float momentum, const float* g, float* v, uint16_t* out) {
+// Momentum of Muon for `count` matrices of `size` values: v = momentum * v + g, and in `out` (bf16)
+// the matrices u = g + momentum * v, each divided by its Frobenius norm.
+void muon_direction(int64_t count, int64_t size, float momentum, const float* g, float* v,
+                    uint16_t* out) {
   for (int64_t m = 0; m < count; ++m, g += size, v += size, out += size) {
     float sum = 0;
     for (int64_t i = 0; i < size; ++i) {
