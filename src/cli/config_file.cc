@@ -55,9 +55,8 @@ absl::Status SetWords(const YAML::Node& value, FlagOccurrence& flag) {
   const FlagType type = flag.flag->type;
   if (value.IsScalar()) {
     flag.words = {value.Scalar()};
-  } else if (value.IsMap() && type == FlagType::kJson) {
-    flag.words = {ToJson(value).dump()};
-  } else if (value.IsSequence() && (type == FlagType::kJsonList || !flag.path.empty())) {
+  } else if ((value.IsMap() && type == FlagType::kJson) ||
+             (value.IsSequence() && (type == FlagType::kJsonList || !flag.path.empty()))) {
     flag.words = {ToJson(value).dump()};
   } else if (value.IsSequence() && type == FlagType::kTextList) {
     for (const auto& item : value) {

@@ -10,7 +10,7 @@
 namespace fulgur::cli {
 namespace {
 
-absl::Status Mistake(std::string sentence) { return absl::InvalidArgumentError(sentence); }
+absl::Status Mistake(const std::string& sentence) { return absl::InvalidArgumentError(sentence); }
 
 // MODEL, or --model; a replayed script can do with a tokenizer alone.
 absl::StatusOr<std::string> ModelOf(const ParsedCommand& command) {

@@ -13,8 +13,6 @@
 namespace fulgur::server {
 namespace {
 
-using text::JsonValue;
-
 constexpr int64_t kDefaultMaxTokens = 16;
 constexpr size_t kMaxPrompts = 16384;
 

@@ -29,7 +29,7 @@ void WriteModel(Core& core, const std::string& name, JsonWriter* json) {
 
 }  // namespace
 
-void ListModels(Core& core, Call call) {
+void ListModels(Core& core, const Call& call) {
   JsonWriter json;
   json.BeginObject().Field("object", "list").Key("data").BeginArray();
   for (const std::string& name : core.options().served_model_names) WriteModel(core, name, &json);
@@ -37,26 +37,26 @@ void ListModels(Core& core, Call call) {
   SendJson(*call.response, json.Take());
 }
 
-void ShowModel(Core& core, const std::string& name, Call call) {
+void ShowModel(Core& core, const std::string& name, const Call& call) {
   JsonWriter json;
   WriteModel(core, name, &json);
   SendJson(*call.response, json.Take());
 }
 
-void ShowHealth(Core& core, Call call) {
+void ShowHealth(Core& core, const Call& call) {
   absl::Status health = core.Health();
   if (health.ok()) return call.response->Send({200, {}, ""});
   call.response->Send(
       {503, {{"Content-Type", "text/plain; charset=utf-8"}}, std::string(health.message()) + "\n"});
 }
 
-void ShowVersion(Core& core, Call call) {
+void ShowVersion(Core& core, const Call& call) {
   JsonWriter json;
   json.BeginObject().Field("version", core.model().version).EndObject();
   SendJson(*call.response, json.Take());
 }
 
-void ShowLoad(Core& core, int64_t in_flight, Call call) {
+void ShowLoad(Core& core, int64_t in_flight, const Call& call) {
   JsonWriter json;
   json.BeginObject();
   json.Field("server_load", core.options().enable_server_load_tracking ? in_flight : 0);
@@ -64,7 +64,7 @@ void ShowLoad(Core& core, int64_t in_flight, Call call) {
   SendJson(*call.response, json.Take());
 }
 
-void ShowMetrics(Core& core, Call call) {
+void ShowMetrics(Core& core, const Call& call) {
   call.response->Send({200,
                        {{"Content-Type", "text/plain; version=0.0.4; charset=utf-8"}},
                        core.metrics().Expose(core.engine().Stats())});

@@ -8,11 +8,11 @@
 
 namespace fulgur::server {
 
-void ListModels(Core& core, Call call);                          // GET /v1/models
-void ShowModel(Core& core, const std::string& name, Call call);  // GET /v1/models/NAME
-void ShowHealth(Core& core, Call call);   // /health, /ping: 200, or 503 if it cannot serve
-void ShowVersion(Core& core, Call call);  // GET /version
-void ShowLoad(Core& core, int64_t in_flight, Call call);  // GET /load
-void ShowMetrics(Core& core, Call call);                  // GET /metrics
+void ListModels(Core& core, const Call& call);                          // GET /v1/models
+void ShowModel(Core& core, const std::string& name, const Call& call);  // GET /v1/models/NAME
+void ShowHealth(Core& core, const Call& call);   // /health, /ping: 200, or 503 if it cannot serve
+void ShowVersion(Core& core, const Call& call);  // GET /version
+void ShowLoad(Core& core, int64_t in_flight, const Call& call);  // GET /load
+void ShowMetrics(Core& core, const Call& call);                  // GET /metrics
 
 }  // namespace fulgur::server

@@ -82,27 +82,27 @@ class ServerImpl : public Server {
     router_.Add("POST", "/chat/completions", chat, kGuarded);
     router_.Add("POST", "/invocations", chat, kGuarded);
 
-    auto models = [this](Call call) { ListModels(core_, std::move(call)); };
+    auto models = [this](const Call& call) { ListModels(core_, call); };
     router_.Add("GET", "/v1/models", models);
     router_.Add("GET", "/models", models, kGuarded);
     for (const std::string& name : core_.options().served_model_names) {
       router_.Add("GET", "/v1/models/" + name,
-                  [this, name](Call call) { ShowModel(core_, name, std::move(call)); });
+                  [this, name](const Call& call) { ShowModel(core_, name, call); });
     }
     router_.Add("POST", "/tokenize", [this](Call call) { Tokenize(core_, std::move(call)); });
     router_.Add("POST", "/detokenize", [this](Call call) { Detokenize(core_, std::move(call)); });
     if (core_.options().enable_tokenizer_info_endpoint) {
       router_.Add("GET", "/tokenizer_info",
-                  [this](Call call) { ShowTokenizer(core_, std::move(call)); });
+                  [this](const Call& call) { ShowTokenizer(core_, call); });
     }
-    auto health = [this](Call call) { ShowHealth(core_, std::move(call)); };
+    auto health = [this](const Call& call) { ShowHealth(core_, call); };
     router_.Add("GET", "/health", health);
     router_.Add("GET", "/ping", health);
     router_.Add("POST", "/ping", health);
-    router_.Add("GET", "/version", [this](Call call) { ShowVersion(core_, std::move(call)); });
-    router_.Add("GET", "/metrics", [this](Call call) { ShowMetrics(core_, std::move(call)); });
+    router_.Add("GET", "/version", [this](const Call& call) { ShowVersion(core_, call); });
+    router_.Add("GET", "/metrics", [this](const Call& call) { ShowMetrics(core_, call); });
     router_.Add("GET", "/load",
-                [this](Call call) { ShowLoad(core_, router_.num_open() - 1, std::move(call)); });
+                [this](const Call& call) { ShowLoad(core_, router_.num_open() - 1, call); });
   }
 
   // Ticks on the network thread for as long as it runs.

@@ -82,7 +82,7 @@ void Respond(Core& core, Call call,
   core.Offload(
       std::move(call),
       [&core, work](std::string body) { return work(core.serving(), std::move(body)); },
-      [](Call back, absl::StatusOr<std::string> body) {
+      [](const Call& back, absl::StatusOr<std::string> body) {
         if (!body.ok()) return back.response->Send(ToErrorResponse(body.status()));
         SendJson(*back.response, *std::move(body));
       });
@@ -93,7 +93,7 @@ void Respond(Core& core, Call call,
 void Tokenize(Core& core, Call call) { Respond(core, std::move(call), TokenizeBody); }
 void Detokenize(Core& core, Call call) { Respond(core, std::move(call), DetokenizeBody); }
 
-void ShowTokenizer(Core& core, Call call) {
+void ShowTokenizer(Core& core, const Call& call) {
   absl::Status status = NeedTokenizer(core.serving());
   if (!status.ok()) return call.response->Send(ToErrorResponse(status));
   JsonWriter json;

@@ -10,6 +10,6 @@ namespace fulgur::server {
 
 void Tokenize(Core& core, Call call);
 void Detokenize(Core& core, Call call);
-void ShowTokenizer(Core& core, Call call);
+void ShowTokenizer(Core& core, const Call& call);
 
 }  // namespace fulgur::server
