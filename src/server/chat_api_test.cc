@@ -163,7 +163,7 @@ TEST_F(ChatApiTest, StreamAddsUpToTheWholeAnswer) {
        {std::string("Plain reasoning that never ends"), std::string("Short.</think>Answer."),
         std::string("</think>\n\nAnswer \xF0\x9F\x98\x80 with <b> and 2>&1"), std::string(""),
         TwoCalls(), Dsml("</think>x\n\n<@tool_calls>\n</@tool_calls>")}) {
-    for (size_t per_step : {1, 3, 1000}) {
+    for (size_t per_step : {1U, 3U, 1000U}) {
       SCOPED_TRACE(text + " " + std::to_string(per_step));
       server_.engine().SetPace(std::chrono::milliseconds(0), per_step);
       server_.Say(text);
@@ -364,7 +364,7 @@ TEST_F(ChatApiTest, ThinkingBudget) {
 TEST_F(ChatApiTest, StopStrings) {
   server_.Say("</think>one two STOP three");
   for (bool include : {false, true}) {
-    for (size_t per_step : {1, 1000}) {
+    for (size_t per_step : {1U, 1000U}) {
       server_.engine().SetPace(std::chrono::milliseconds(0), per_step);
       Json body = request_;
       body["stop"] = {"never", "STOP"};
@@ -439,7 +439,7 @@ TEST_F(ChatApiTest, SeveralChoices) {
   body["seed"] = 7;
   Json answer = Chat(body);
   ASSERT_EQ(answer["choices"].size(), 3);
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(answer["choices"][i]["index"], i);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(answer["choices"][i]["index"], i);
   std::vector<uint64_t> seeds;
   for (const auto& request : server_.engine().requests()) seeds.push_back(*request.params.seed);
   EXPECT_THAT(seeds, ElementsAre(7, 8, 9));

@@ -79,7 +79,7 @@ TEST_F(CompletionsApiTest, PromptsOfAllKinds) {
   EXPECT_EQ(Complete({{"prompt", ids}})["choices"][0]["text"], "some text");
   Json many = Complete({{"prompt", {"one", "two", "three"}}, {"n", 2}});
   ASSERT_EQ(many["choices"].size(), 6);
-  for (int i = 0; i < 6; ++i) {
+  for (size_t i = 0; i < 6; ++i) {
     EXPECT_EQ(many["choices"][i]["index"], i);
     EXPECT_EQ(many["choices"][i]["text"], (std::vector<std::string>{"one", "two", "three"})[i / 2]);
   }

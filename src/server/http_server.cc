@@ -24,7 +24,6 @@
 #include <unordered_set>
 #include <variant>
 
-#include "absl/strings/ascii.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "server/http.h"
@@ -32,7 +31,8 @@
 namespace fulgur::server {
 
 bool EqualsIgnoreCase(std::string_view a, std::string_view b) {
-  auto same = [](char x, char y) { return absl::ascii_tolower(x) == absl::ascii_tolower(y); };
+  auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  auto same = [&](char x, char y) { return lower(x) == lower(y); };
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), same);
 }
 

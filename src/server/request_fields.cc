@@ -337,7 +337,6 @@ absl::StatusOr<std::vector<std::string_view>> SplitList(std::string_view json,
   std::vector<std::string_view> items;
   for (auto item : array) {
     ondemand::value value;
-    std::string_view raw;
     if (item.get(value)) return wrong();
     const char* begin = value.raw_json_token().data();
     if (Checker().Check(value, 1)) return wrong();
