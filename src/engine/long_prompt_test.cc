@@ -18,6 +18,15 @@ constexpr int64_t kPromptTokens = 200'500;
 constexpr int64_t kOutputTokens = 8;
 constexpr int64_t kMaxModelLen = 200'704;
 
+// Ratios 0, 0, 4 and 128: every kind of attention, and as little work as possible.
+model::ModelConfig OneLayerOfEachKind() {
+  model::ModelConfig config = TinyConfig();
+  config.num_layers = 4;
+  config.compress_ratios.resize(4);
+  config.max_position = kMaxModelLen;
+  return config;
+}
+
 struct Answer {
   std::vector<int32_t> tokens;
   std::vector<float> logprobs;
@@ -30,8 +39,7 @@ Answer AnswerTo(const Request& request, int64_t max_num_batched_tokens) {
                     .max_model_len = kMaxModelLen};
   options.memory = {.kv_cache_bytes = 4LL << 30, .max_num_seqs = 1, .max_model_len = kMaxModelLen};
   options.num_threads = 2;
-  model::ModelConfig config = TinyConfig();
-  config.max_position = kMaxModelLen;
+  const model::ModelConfig config = OneLayerOfEachKind();
   auto created = CreateModelEngine(options, config,
                                    MakeWeights(config, model::testing::Storage::kFp8Fp4, false),
                                    base::DetectMachine());
