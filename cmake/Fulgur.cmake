@@ -19,6 +19,7 @@ endfunction()
 
 # fulgur_test(<name> [SOURCES <files...>] [DEPS <targets...>] [LABELS <labels...>] [TIMEOUT <seconds>])
 # A GoogleTest program from <name>.cc. No label: the fast set. "slow": needs PyPI, minutes, or both.
+# "long": tens of minutes; run by hand.
 # Tests run with the repository root as working directory, so fixtures have stable relative paths.
 function(fulgur_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Sets up, builds and passes the fast tests: what to run before and after a change. The slow ones: ctest -L slow.
+# Sets up, builds and passes the fast tests: what to run before and after a change. The others: ctest -L slow (minutes, needs
+# PyPI), ctest -L long (half an hour).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -7,4 +8,4 @@ cd "$(dirname "$0")/.."
 ./scripts/python_env.sh >/dev/null
 cmake --preset release >/dev/null
 cmake --build --preset release
-ctest --test-dir build/release -j "$(nproc)" --output-on-failure -LE slow
+ctest --test-dir build/release -j "$(nproc)" --output-on-failure -LE "slow|long"
