@@ -523,9 +523,8 @@ class Exchange : public ResponseStream {
 
   void Break() override {
     if (!Alive()) return;
-    done_ = true;
-    connection_->disconnect_callback_ = nullptr;
-    connection_->Close();
+    connection_->keep_alive_ = false;
+    Complete();  // what was written goes out first, so the client sees where the answer broke off
   }
 
   void OnDisconnect(std::function<void()> callback) override {
