@@ -31,6 +31,7 @@ struct Subcommand {
 constexpr Subcommand kSubcommands[] = {
     {"serve", &RunServe, "serve a model behind the OpenAI API"},
     {"chat", &RunChat, "talk to a server from the terminal"},
+    {"bench", &RunBench, "measure a server: load, results, reports"},
     {"version", &RunVersion, "print the version"},
     {"help", &RunHelp, "print this; --markdown en|zh prints the docs page of the serve flags"},
 };

@@ -15,6 +15,7 @@ struct Invocation {
 
 int RunServe(const Invocation& invocation);
 int RunChat(const Invocation& invocation);
+int RunBench(const Invocation& invocation);
 
 // Reports a mistake in a command line: usage, then the sentence. Returns 2.
 int ReportMistake(const Invocation& invocation, const std::string& usage,

@@ -1,0 +1,14 @@
+// `fulgur bench X`: the measuring half of the program. One subcommand is one file, bench_<x>.cc.
+#pragma once
+
+#include "cli/subcommands.h"
+
+namespace fulgur::cli {
+
+// Each takes the arguments behind its own name. Exit codes: 0; 1 for what failed at run time; 2 for
+// a mistake in the command; 3 when the result is there but not all of it.
+int RunBenchRun(const Invocation& invocation);
+
+inline constexpr int kExitPartial = 3;
+
+}  // namespace fulgur::cli
