@@ -6,9 +6,11 @@
 namespace fulgur::cli {
 
 // Each takes the arguments behind its own name. Exit codes: 0; 1 for what failed at run time; 2 for
-// a mistake in the command; 3 when the result is there but not all of it.
+// a mistake in the command; 3 when a gate for CI is not passed; 4 when the result is there but not
+// all of it.
 int RunBenchRun(const Invocation& invocation);
 
-inline constexpr int kExitPartial = 3;
+inline constexpr int kExitGate = 3;
+inline constexpr int kExitPartial = 4;
 
 }  // namespace fulgur::cli
