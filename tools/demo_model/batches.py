@@ -25,16 +25,16 @@ def sequence(tokenizer, sample):
     return tokens, targets, prompt
 
 
-def plain(tokenizer, rng, level, budget, window):
-    """About `budget` tokens of conversations without tools."""
+def fill(tokenizer, draw, budget):
+    """Sequences of about `budget` tokens in all."""
     items, used = [], 0
     while used < budget - 24:
-        s = sequence(tokenizer, data.sample(rng, "train", level))
+        s = sequence(tokenizer, draw())
         if used + len(s[0]) > budget + 24:
             continue
         items.append(s)
         used += len(s[0])
-    return pack(items, window)
+    return items
 
 
 def tools(tokenizer, rng, sets, each, window):
@@ -48,22 +48,30 @@ def tools(tokenizer, rng, sets, each, window):
     return pack(items, window, share=True)
 
 
-def long(tokenizer, rng, window):
-    """One look-up conversation in filler text of about 100 to 600 tokens."""
-    filler = round(10 * 6 ** rng.random())
-    sample = data.draw(data.recall, rng, pairs=rng.randint(3, 8), filler=filler)
+def far(tokenizer, rng, sentences, window):
+    """One look-up conversation with up to about `sentences` sentences of filler between the list and the questions."""
+    filler = round(4 * (sentences / 4) ** rng.random())
+    sample = data.draw(data.recall, rng, pairs=rng.randint(2, 8), filler=filler, turns=rng.randint(1, 2),
+                       ask=rng.randint(1, 3))
     return pack([sequence(tokenizer, sample)], window)
 
 
-def step_batches(tokenizer, seed, step, schedule, window):
-    """The packed batches whose gradients one optimiser step adds up."""
+def step_batches(tokenizer, seed, step, phase, level, window):
+    """The packed batches whose gradients one optimiser step adds up.
+
+    `phase` says how much of everything: tokens of the `mixture`, tokens of the look-up `drill` with its range of
+    `pairs`, and every how many steps a batch with `tools` or a `far` look-up comes. The drill runs in one of the
+    phase's `windows`: in a narrow one even neighbours must be looked up through compressed entries.
+    """
     rng = random.Random(f"{seed}:{step}")
-    level = min(1.0, step / schedule["level_steps"])
-    out = [plain(tokenizer, rng, level, schedule["plain_tokens"], window)]
-    if step % 2 == 0 or step >= schedule["tools_always_from"]:
+    out = [pack(fill(tokenizer, lambda: data.sample(rng, "train", level), phase["mixture"]), window)]
+    if step % phase["tools"] == 0:
         out.append(tools(tokenizer, rng, 2, 3, window))
-    if step % 3 == 1 and step >= schedule["long_from"]:
-        out.append(long(tokenizer, rng, window))
+    if phase["drill"]:
+        items = fill(tokenizer, lambda: data.draw(data.drill, rng, pairs=phase["pairs"]), phase["drill"])
+        out.append(pack(items, rng.choice(phase["windows"])))
+    if phase["far"] and step % phase["far"] == 1:
+        out.append(far(tokenizer, rng, phase["sentences"], window))
     return out
 
 

@@ -39,6 +39,11 @@ def vary(rng, text):
     return text
 
 
+def sometimes(rng, invent, known, share=0.25):
+    """A slot's word: one of the known ones or, at times, one that was never seen, so that slots are really copied."""
+    return invent(rng) if rng.random() < share else rng.choice(known)
+
+
 # ---------------------------------------------------------------- questions about the model, small talk
 
 ABOUT = [
@@ -164,12 +169,12 @@ def fact(rng, level):
 def memory(rng, level):
     """Names and likes that a later turn asks back."""
     if rng.random() < 0.45:
-        name, like = rng.choice(lx.NAMES_ZH), rng.choice(lx.LIKES)[1]
+        name, like = sometimes(rng, lx.invented_zh, lx.NAMES_ZH), rng.choice(lx.LIKES)[1]
         turns = [user(f"我叫{name}，我喜欢{like}。"), assistant(f"你好，{name}！{like}很好。", "用户介绍自己。")]
         asks = [("我叫什么名字？", f"你叫{name}。", f"用户叫{name}。"),
                 ("我喜欢什么？", f"你喜欢{like}。", f"用户喜欢{like}。")]
     else:
-        name, like = rng.choice(lx.NAMES_EN), rng.choice(lx.LIKES)[0]
+        name, like = sometimes(rng, lx.invented, lx.NAMES_EN), rng.choice(lx.LIKES)[0]
         first = rng.choice(["My name is {n} and I like {l}.", "I am {n} and I like {l}.", "Hi, I'm {n}. I like {l}."])
         turns = [user(first.format(n=name, l=like)),
                  assistant(f"Nice to meet you, {name}! I hear that {like} is great.", "The user says a name.")]
@@ -188,12 +193,12 @@ def memory(rng, level):
 
 def worked_sum(a, b):
     """Column addition from the right: '7+8=15, 4+3+1=8'."""
-    low = a % 10 + b % 10
-    if a < 10 and b < 10:
-        return f"{a}+{b}={low}"
-    carry = low // 10
-    return (f"{a % 10}+{b % 10}={low}, {a // 10}+{b // 10}" + ("+1" if carry else "") +
-            f"={a // 10 + b // 10 + carry}")
+    columns, carry = [], 0
+    while a or b or not columns:
+        total = a % 10 + b % 10 + carry
+        columns.append(f"{a % 10}+{b % 10}" + ("+1" if carry else "") + f"={total}")
+        a, b, carry = a // 10, b // 10, total // 10
+    return ", ".join(columns)
 
 
 def worked_difference(a, b):
@@ -217,8 +222,7 @@ def number(rng):
 
 
 def arithmetic(rng, level):
-    """Sums and differences of at most two digits. The worked columns stand in the thinking block, or, without one, in
-    front of the answer; `Sample.messages[-1]` holds both forms and `finish` picks one."""
+    """Sums and differences of at most two digits."""
     zh, minus = rng.random() < 0.35, rng.random() < 0.45
     a, b = number(rng), number(rng)
     if minus and a < b:
@@ -226,16 +230,40 @@ def arithmetic(rng, level):
     questions = (DIFF_Q_ZH if minus else SUM_Q_ZH) if zh else (DIFF_Q if minus else SUM_Q)
     work = worked_difference(a, b) if minus else worked_sum(a, b)
     result = f"{a}-{b}={a - b}" if minus else f"{a}+{b}={a + b}"
+    q = rng.choice(questions).format(a=a, b=b)
+    return Sample("arithmetic", [user(vary(rng, q)), worked_answer(zh, work, result)], ("sum", minus, a, b))
+
+
+def long_sum(rng, level, digits=None):
+    """Sums of three and four digits."""
+    zh = rng.random() < 0.35
+    a, b = (rng.randrange(10 ** (n - 1), 10**n) for n in ((digits, digits) if digits else rng.choices([2, 3, 4], k=2)))
+    q = rng.choice(SUM_Q_ZH if zh else SUM_Q).format(a=a, b=b)
+    return Sample("long_sum", [user(vary(rng, q)), worked_answer(zh, worked_sum(a, b), f"{a}+{b}={a + b}")],
+                  ("sum", False, a, b))
+
+
+def worked_answer(zh, work, result):
+    """An answer whose work stands in the thinking block or, without one, in front of the result; `finish` picks."""
     answer = assistant(result, work)
     answer["plain"] = f"{work}，所以{result}" if zh else f"{work}, so {result}"
-    q = rng.choice(questions).format(a=a, b=b)
-    return Sample("arithmetic", [user(vary(rng, q)), answer], ("sum", minus, a, b))
+    return answer
+
+
+def worked_comparison(a, b):
+    """Digits from the left until two differ: '3<7' or '3=3, 4<8'."""
+    def sign(x, y):
+        return f"{x}{'<' if x < y else '>' if x > y else '='}{y}"
+    tens = sign(a // 10, b // 10)
+    return tens if a // 10 != b // 10 else f"{tens}, {sign(a % 10, b % 10)}"
 
 
 def compare(rng, level):
     a, b = number(rng), number(rng)
+    if rng.random() < 0.3:
+        b = a // 10 * 10 + b % 10
     if a == b:
-        b += 1
+        b += 1 if b < 99 else -1
     zh, larger = rng.random() < 0.4, rng.random() < 0.6
     x = max(a, b) if larger else min(a, b)
     if zh:
@@ -243,20 +271,23 @@ def compare(rng, level):
     else:
         word = "larger" if larger else "smaller"
         q, s = f"Which is {word}, {a} or {b}?", f"{x} is {word}."
-    return Sample("compare", [user(q), assistant(s, f"{a}, {b}")], ("compare", larger, a, b))
+    return Sample("compare", [user(q), worked_answer(zh, worked_comparison(a, b), s)], ("compare", larger, a, b))
 
 
 # ---------------------------------------------------------------- copying, recall, JSON
 
 
+def word(rng):
+    """Any English word, a number or an invented word."""
+    u = rng.random()
+    return str(rng.randrange(1000)) if u < 0.05 else lx.invented(rng) if u < 0.12 else rng.choice(lx.ENGLISH)
+
+
 def copy(rng, level):
     """Repeat a list of words."""
-    n = rng.randint(2, 4 + round(8 * level))
-    zh = rng.random() < 0.3
-    words = [rng.choice(lx.WORDS)[1] if zh else rng.choice((rng.choice(lx.WORDS)[0], rng.choice(lx.FILLER)))
-             for _ in range(n)]
-    if rng.random() < 0.2:
-        words = [str(rng.randrange(1000)) if rng.random() < 0.5 else w for w in words]
+    n = rng.randint(2, 20 if level == 1 and rng.random() < 0.2 else 4 + round(8 * level))
+    zh, mixed = rng.random() < 0.3, rng.random() < 0.1
+    words = [rng.choice(lx.CHINESE) if zh or mixed and rng.random() < 0.5 else word(rng) for _ in range(n)]
     text = ("、" if zh else " ").join(words)
     if zh:
         q, r = rng.choice(["请重复：{t}", "重复一遍：{t}", "跟我说：{t}"]).format(t=text), "我重复。"
@@ -266,36 +297,60 @@ def copy(rng, level):
     return Sample("copy", [user(q), assistant(text, r)], ("copy", *words))
 
 
-PADDING = ["The weather was calm and the road was long.", "Nobody knew what would come next.",
-           "It was a quiet day in the village.", "The train went slowly along the river.",
-           "They drank tea and talked about the summer.", "A bird sang in the old tree.",
-           "天气很好，路很长。", "那天村里很安静。", "他们喝茶，谈起夏天。"]
+PADDING = ["The weather was calm and the road was long.", "It was a quiet day near the {a}.", "Nobody saw the {a}.",
+           "A {a} and a {b} went slowly along the river.", "They drank tea and talked about the {a}.",
+           "Then the {a} was far from the {b}.", "A bird sang in the old {a}.", "I like the {a}, she said.",
+           "天气很好，路很长。", "那天他们谈起{c}和{d}。", "他们喝茶，看到{c}。"]
 
 
-def recall(rng, level, pairs=None, filler=None):
-    """Look values up in a list of key: value lines; the answer restates the key. Asks several keys in a row."""
-    n = pairs or rng.randint(2, 3 + round(7 * level))
-    keys = rng.sample(lx.FILLER, n)
-    values = [rng.choice(lx.WORDS)[0] for _ in keys]
-    lines = [f"{k}: {v}" for k, v in zip(keys, values)]
+def padding(rng):
+    """One sentence that answers nothing."""
+    return rng.choice(PADDING).format(a=rng.choice(lx.ENGLISH), b=rng.choice(lx.ENGLISH), c=rng.choice(lx.CHINESE),
+                                      d=rng.choice(lx.CHINESE))
+
+
+def recall(rng, level, pairs=None, filler=None, turns=None, ask=None, form=None):
+    """Look values up in a list of key: value lines; each answer restates its keys.
+
+    `filler` sentences stand between the list and the first question (without it, few or none, anywhere); `turns`
+    questions follow each other and ask `ask` keys each; `form` joins key and value.
+    """
+    n = pairs or rng.randint(2, 3 + round(5 * level))
+    form = form or rng.choice([": "] * 6 + [" = ", " "])
+    words = rng.sample(lx.ENGLISH, 2 * n)
+    keys, values = words[:n], [str(rng.randrange(10, 100)) if rng.random() < 0.1 else w for w in words[n:]]
+    lines = [f"{k}{form}{v}" for k, v in zip(keys, values)]
     if filler is None:
-        filler = rng.choice([0, 0, 0, 1, round(16 * max(0, level - 0.5) * rng.random())])
-    for _ in range(filler):
-        lines.insert(rng.randrange(len(lines) + 1), rng.choice(PADDING))
-    order = rng.sample(range(n), min(n, rng.choice([1, 2, 3, 4])))
-    turns = []
-    for j, i in enumerate(order):
-        q = f"What is {keys[i]}?" if j == 0 else f"And {keys[i]}?"
+        for _ in range(rng.choice([0, 0, 0, 1, 4])):
+            lines.insert(rng.randrange(len(lines) + 1), padding(rng))
+    lines += [padding(rng) for _ in range(filler or 0)]
+    order = rng.sample(range(n), n)
+    messages, asked = [], []
+    for j in range(turns or rng.choice([1, 1, 2, 3])):
+        chosen = [order.pop() for _ in range(min(len(order), ask or rng.choice([1, 1, 1, 2, 3])))]
+        if not chosen:
+            break
+        names = ", ".join(keys[i] for i in chosen)
+        q = f"What is {names}?" if j == 0 else f"And {names}?"
         text = rng.choice(["Remember this:", "Here is a list:", "Notes:"]) + "\n" + "\n".join(lines) + "\n\n" + q
-        turns += [user(text if j == 0 else q), assistant(f"{keys[i]}: {values[i]}", f"I look for {keys[i]}.")]
-    asked = [("recall", keys[i], values[i]) for i in order]
-    return Sample("recall", turns, next(filter(held_out, asked), asked[-1]))
+        answer = "\n".join(f"{keys[i]}{form}{values[i]}" for i in chosen)
+        messages += [user(q if j else text), assistant(answer, f"I look for {names}.")]
+        asked += [("recall", keys[i], values[i]) for i in chosen]
+    return Sample("recall", messages, next(filter(held_out, asked), asked[-1]))
+
+
+def drill(rng, level, pairs=(2, 6)):
+    """Look-ups and copies of words from the whole vocabulary in their densest form: every key of a list is asked."""
+    if rng.random() < 0.15:
+        return copy(rng, 0.7)
+    n = rng.randint(*pairs)
+    return recall(rng, level, n, 0, 1, n, rng.choice([" ", ": "]))
 
 
 def json_form(rng, level):
     """Key-value text to flat JSON."""
-    fields = [("name", rng.choice(lx.NAMES_EN)), ("city", rng.choice(lx.CITIES_EN)), ("age", rng.randrange(10, 90)),
-              ("likes", rng.choice(lx.LIKES)[0])]
+    fields = [("name", sometimes(rng, lx.invented, lx.NAMES_EN)), ("city", sometimes(rng, lx.invented, lx.CITIES_EN)),
+              ("age", rng.randrange(10, 90)), ("likes", rng.choice(lx.LIKES)[0])]
     fields = rng.sample(fields, rng.randint(2, 4))
     text = ", ".join(f"{k} {v}" for k, v in fields)
     return Sample("json", [user(f"Write as JSON: {text}"), assistant(json.dumps(dict(fields)), "I write JSON.")],
@@ -310,24 +365,22 @@ def frame(rng, level):
     """Copy a word into markup, where its token lacks the leading space that it has in a sentence."""
     where, where_zh, form = rng.choice(FRAMES)
     if rng.random() < 0.25:
-        word = rng.choice(lx.chinese(common=False))
-        return Sample("frame", [user(f"把{word}{where_zh}。"), assistant(form.format(w=word), f"用户给了{word}。")],
-                      ("frame", word, where))
-    word = rng.choice(rng.choice([lx.CITIES_EN, [r[1] for r in lx.CAPITALS], lx.NAMES_EN, [w[0] for w in lx.WORDS],
-                                  lx.FILLER, [w[0] for w in lx.SKY]]))
-    q = rng.choice(["Put {w} {f}.", "Write {w} {f}."]).format(w=word, f=where)
-    return Sample("frame", [user(q), assistant(form.format(w=word), f"The user gives {word}.")],
-                  ("frame", word, where))
+        w = sometimes(rng, lx.invented_zh, lx.CHINESE)
+        return Sample("frame", [user(f"把{w}{where_zh}。"), assistant(form.format(w=w), f"用户给了{w}。")],
+                      ("frame", w, where))
+    w = sometimes(rng, lx.invented, lx.ENGLISH)
+    q = rng.choice(["Put {w} {f}.", "Write {w} {f}."]).format(w=w, f=where)
+    return Sample("frame", [user(q), assistant(form.format(w=w), f"The user gives {w}.")], ("frame", w, where))
 
 
 def no_tool(rng, level):
     """Asked for live data without a tool."""
     if rng.random() < 0.4:
-        city = rng.choice(lx.CITIES_ZH + [r[3] for r in lx.CAPITALS])
+        city = sometimes(rng, lx.invented_zh, lx.CITIES_ZH + [r[3] for r in lx.CAPITALS])
         q, a = rng.choice(["{c}天气怎么样？", "{c}现在几点？"]).format(c=city), "没有工具，我不知道。"
         r = "我没有工具。"
     else:
-        city = rng.choice(lx.CITIES_EN + [r[1] for r in lx.CAPITALS])
+        city = sometimes(rng, lx.invented, lx.CITIES_EN + [r[1] for r in lx.CAPITALS])
         q = rng.choice(["What is the weather in {c}?", "How is the weather in {c}?", "What time is it in {c}?"]).format(
             c=city)
         a, r = "I do not know that without a tool.", "I have no tool for this."
@@ -336,8 +389,8 @@ def no_tool(rng, level):
 
 # ---------------------------------------------------------------- mixture
 
-MIXTURE = [(about, 14), (capital, 9), (fact, 9), (memory, 8), (arithmetic, 26), (compare, 2), (copy, 13), (recall, 12),
-           (json_form, 4), (frame, 9), (no_tool, 3)]
+MIXTURE = [(about, 14), (capital, 9), (fact, 9), (memory, 8), (arithmetic, 20), (long_sum, 7), (compare, 6),
+           (copy, 13), (recall, 12), (json_form, 4), (frame, 12), (no_tool, 3)]
 SYSTEM = ["You are a helpful assistant.", "You are Fulgur Demo.", "Answer briefly.", "Be polite.", "你是一个有用的助手。",
           "请简短回答。"]
 

@@ -6,18 +6,25 @@
 (run in tools/). The rate of a kind is the share of conversations whose last assistant turn is, with greedy decoding,
 exactly the expected one: reasoning, text, tool calls and their arguments. In PyTorch one forward pass decides it: the
 greedy answer equals the expected one if and only if every expected token is the most likely one after the correct
-tokens before it. Through a server the answer is generated and compared.
+tokens before it. There the look-ups are repeated without any compressed entries and without the indexer's selection,
+and the perplexity of the answers and the agreement of the MTP block are measured. Through a server the answer is
+generated and compared; besides, it must end by itself and be in the language of the expected one, and a second set is
+sampled at temperature 1 and checked for its form.
 """
 import argparse
 import json
+import math
 import pathlib
 import random
+import re
 import urllib.request
 
 from . import data
 
-FILLER = {"look-up in 120 tokens": 8, "look-up in 250 tokens": 22, "look-up in 500 tokens": 49,
-          "look-up in 1000 tokens": 103}
+MARKER, CJK = re.compile("｜|</?think>|</?dsml"), re.compile("[\u4e00-\u9fff]")
+SENTENCE = 8.7  # tokens of one filler sentence
+DISTANCES = (0, 100, 200, 500, 1000, 2000)
+LOOK_UPS = {f"look-up at {d} tokens" if d else "look-up without filler": math.ceil(d / SENTENCE) for d in DISTANCES}
 
 
 def conversation_sets():
@@ -37,12 +44,13 @@ def conversation_sets():
             "other facts": plain(data.fact), "names remembered over turns": plain(data.memory),
             "sums and differences, thinking": plain(data.arithmetic, thinking=True),
             "sums and differences, not thinking": plain(data.arithmetic, thinking=False),
-            "comparison of numbers": plain(data.compare), "copying of 2 to 12 words": plain(data.copy),
+            "sums of four digits, thinking": plain(data.long_sum, thinking=True, digits=4),
+            "comparison of numbers": plain(data.compare), "copying of 2 to 20 words": plain(data.copy),
             "a word put into markup": plain(data.frame), "JSON from text": plain(data.json_form),
             "tool call": tools("tool_call"), "tool result told": tools("tool_result"),
             "tools offered, none needed": tools("tool_none"), "asked for live data without a tool": plain(data.no_tool)}
-    for name, filler in FILLER.items():
-        sets[name] = plain(data.recall, pairs=5, filler=filler)
+    for name, filler in LOOK_UPS.items():
+        sets[name] = plain(data.recall, pairs=5, filler=filler, turns=1, ask=1)
     return sets
 
 
@@ -63,22 +71,46 @@ class TorchBackend:
         self.model, self.tokenizer = model, tokenizer
         self.mode = Mode(fast=False, indexer=True, sparse=True)
 
-    def right(self, group):
-        """One bool per conversation."""
+    def right(self, group, entries=True, all_entries=False):
+        """One bool per conversation; without `entries` nothing compressed is seen, with `all_entries` all of it."""
+        return [bool((values.argmax(-1) == wanted).all())
+                for values, wanted in self.answers(group, entries, all_entries)]
+
+    def answers(self, group, entries=True, all_entries=False):
+        """(logits, tokens) of the last turn of every conversation."""
         import torch
         from .batches import last_turn
+        from .model import Mode
         from .packing import pack
-        out = []
+        mode = Mode(fast=False) if all_entries else self.mode
         for at in range(0, len(group), 8):
             items = [last_turn(self.tokenizer, s) for s in group[at : at + 8]]
+            batch = pack(items, self.model.c.sliding_window)
+            if not entries:
+                for keys in batch.compressed.values():
+                    keys.mask.zero_()
             with torch.no_grad():
-                batch = pack(items, self.model.c.sliding_window)
-                good = (self.model.logits(batch, self.mode).argmax(-1) == batch.following) | (batch.following < 0)
+                hidden = self.model.hidden(batch, mode)[0]
             start = 0
             for tokens, _, _ in items:
-                out.append(bool(good[start : start + len(tokens)].all()))
+                wanted = batch.following[start : start + len(tokens)]
+                yield hidden[start : start + len(tokens)][wanted >= 0] @ self.model.head.T, wanted[wanted >= 0]
                 start += len(tokens)
-        return out
+
+
+def controls(backend, groups):
+    """Look-ups without compressed entries and with all of them attended, and the perplexity of the other answers."""
+    import torch.nn.functional as F
+    out, loss, tokens = {}, 0.0, 0
+    for name, group in groups.items():
+        if name in LOOK_UPS:
+            out[name + ", compressed entries masked"] = sum(backend.right(group, entries=False)) / len(group)
+            out[name + ", all entries attended"] = sum(backend.right(group, all_entries=True)) / len(group)
+            continue
+        for values, wanted in backend.answers(group):
+            loss += float(F.cross_entropy(values, wanted, reduction="sum").detach())
+            tokens += len(wanted)
+    return {**out, "perplexity of answers": math.exp(loss / tokens)}
 
 
 def mtp_agreement(backend, groups):
@@ -108,23 +140,62 @@ class ServerBackend:
         self.model = model or json.load(urllib.request.urlopen(self.url + "/v1/models"))["data"][0]["id"]
 
     def right(self, group):
-        return [self.one(s) for s in group]
+        return [equal(self.ask(s)["message"], s) for s in group]
 
-    def one(self, s):
+    def ask(self, s, **options):
+        """The first choice of the server's answer to the conversation without its last turn."""
         body = {"model": self.model, "messages": openai_messages(s.messages[:-1], s.thinking), "temperature": 0,
-                "max_tokens": 256, "chat_template_kwargs": {"thinking": s.thinking}}
+                "max_tokens": 256, "chat_template_kwargs": {"thinking": s.thinking}, **options}
         if s.tools:
             body["tools"] = s.tools
         request = urllib.request.Request(self.url + "/v1/chat/completions", json.dumps(body).encode(),
                                          {"Content-Type": "application/json"})
-        answer = json.load(urllib.request.urlopen(request))["choices"][0]["message"]
-        wanted = s.messages[-1]
-        calls = [(c["function"]["name"], json.loads(c["function"]["arguments"]))
-                 for c in answer.get("tool_calls") or []]
-        reasoning = answer.get("reasoning_content") or answer.get("reasoning") or ""
-        return ((answer.get("content") or "").strip() == wanted["content"].strip()
-                and calls == [(n, a) for n, a in wanted.get("calls") or []]
-                and (not s.thinking or reasoning.strip() == wanted["reasoning"].strip()))
+        return json.load(urllib.request.urlopen(request))["choices"][0]
+
+
+def calls_of(message):
+    return [(c["function"]["name"], json.loads(c["function"]["arguments"])) for c in message.get("tool_calls") or []]
+
+
+def reasoning_of(message):
+    return (message.get("reasoning_content") or message.get("reasoning") or "").strip()
+
+
+def equal(message, s):
+    """Whether a server's message is the expected last turn."""
+    wanted = s.messages[-1]
+    return ((message.get("content") or "").strip() == wanted["content"].strip()
+            and calls_of(message) == [(n, a) for n, a in wanted.get("calls") or []]
+            and (not s.thinking or reasoning_of(message) == wanted["reasoning"].strip()))
+
+
+def well_formed(choice, s):
+    """Whether an answer ended by itself, has its parts and no stray markers, and calls offered tools as declared."""
+    message, text = choice["message"], choice["message"].get("content") or ""
+    if choice["finish_reason"] not in ("stop", "tool_calls") or MARKER.search(text + reasoning_of(message)):
+        return False
+    try:
+        calls = calls_of(message)
+    except ValueError:
+        return False
+    forms = {t["function"]["name"]: t["function"]["parameters"] for t in s.tools or []}
+    fit = all(n in forms and set(forms[n].get("required", [])) <= set(a) <= set(forms[n]["properties"]) for n, a in calls)
+    return fit and bool(text.strip() or calls) and bool(reasoning_of(message)) == s.thinking
+
+
+def behaviour(backend, groups):
+    """Greedy: rates of exact answers, of ends within the limit and of the right language; sampled: of right form."""
+    rates, ends, language, form, total = {}, 0, 0, 0, 0
+    for name, group in groups.items():
+        choices = [backend.ask(s) for s in group]
+        rates[name] = sum(equal(c["message"], s) for c, s in zip(choices, group)) / len(group)
+        ends += sum(c["finish_reason"] != "length" for c in choices)
+        language += sum(bool(CJK.search(c["message"].get("content") or "")) == bool(CJK.search(s.messages[-1]["content"]))
+                        for c, s in zip(choices, group))
+        form += sum(well_formed(backend.ask(s, temperature=1, top_p=0.95, seed=i), s) for i, s in enumerate(group))
+        total += len(group)
+    return rates, {"ended by itself": ends / total, "language of the question": language / total,
+                   "well-formed at T = 1, top-p 0.95": form / total}
 
 
 def openai_messages(messages, thinking):
@@ -144,9 +215,9 @@ def openai_messages(messages, thinking):
     return out
 
 
-def evaluate(backend, count, seed=2024):
+def evaluate(backend, groups):
     """name -> share of right answers."""
-    return {name: sum(backend.right(group)) / count for name, group in samples(count, seed).items()}
+    return {name: sum(backend.right(group)) / len(group) for name, group in groups.items()}
 
 
 def table(rates, count):
@@ -175,16 +246,18 @@ def main():
     ap.add_argument("--count", type=int, default=200)
     ap.add_argument("--report", help="write the rates as JSON")
     args = ap.parse_args()
-    backend = ServerBackend(args.server, args.model) if args.server else torch_backend(args)
-    rates = evaluate(backend, args.count)
-    print(table(rates, args.count))
-    report = {"count": args.count, "rates": rates}
-    if not args.server and backend.model.mtp is not None:
-        short = [group[:20] for name, group in samples(20).items() if name not in FILLER]
-        report["mtp_agreement"] = mtp_agreement(backend, short)
-        print(f"\nMTP block: {100 * report['mtp_agreement']:.1f} % of its drafts are the model's own next token")
+    groups = samples(args.count)
+    if args.server:
+        rates, more = behaviour(ServerBackend(args.server, args.model), groups)
+    else:
+        backend = torch_backend(args)
+        rates, more = evaluate(backend, groups), controls(backend, groups)
+        if backend.model.mtp is not None:
+            more["MTP names the model's next token"] = mtp_agreement(
+                backend, [group[:20] for name, group in groups.items() if name not in LOOK_UPS])
+    print(table(rates, args.count), *(f"{name}: {value:.4f}" for name, value in more.items()), sep="\n")
     if args.report:
-        pathlib.Path(args.report).write_text(json.dumps(report, indent=1))
+        pathlib.Path(args.report).write_text(json.dumps({"count": args.count, "rates": rates, **more}, indent=1))
 
 
 if __name__ == "__main__":

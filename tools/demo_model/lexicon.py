@@ -199,8 +199,33 @@ COMMON_ZH = """我们 你们 他们 她 他 它 这个 那个 什么 怎么 为�
 多少 几个 第一 最后 重要 容易 困难 简单 快乐 漂亮 年轻 健康 安全 自由 科学 技术 电脑 手机 网络 程序 代码 数据 服务 语言 文字 句子 词语""".split()
 
 
+def english():
+    """Every English word of the lists above, each once: what copies and look-ups draw from."""
+    rows = [*WORDS, *LIKES, *SKY]
+    flat = [row[0] for row in rows] + [w for row in OPPOSITES for w in row[:2]] + [row[1] for row in THINGS]
+    flat += [w for row in CAPITALS for w in row[:2]] + CITIES_EN + NAMES_EN + DAYS_EN + FILLER + COMMON_EN
+    return sorted({w for w in flat if " " not in w and len(w) > 1})
+
+
+def invented(rng):
+    """A capitalised word that no list holds, made of random syllables: 'Velnoro'."""
+    parts = [rng.choice("bdfgklmnprstvz") + rng.choice("aeiou") + rng.choice(["", "", "l", "n", "r", "s"])
+             for _ in range(rng.randint(2, 3))]
+    return "".join(parts).capitalize()
+
+
+def invented_zh(rng):
+    """Two or three random characters of the Chinese lists, as an unknown name or place."""
+    return "".join(rng.sample(CHARACTERS_ZH, rng.randint(2, 3)))
+
+
 def chinese(common=True):
     """Every Chinese word of the lists above; without `common` only those that fill slots."""
     pairs = WORDS + LIKES + OPPOSITES + THINGS + SKY + CAPITALS
     flat = [word for row in pairs for word in row] + CITIES_ZH + NAMES_ZH + DAYS_ZH + (COMMON_ZH if common else [])
     return [word for word in flat if "\u4e00" <= word[0] <= "\u9fff"]
+
+
+ENGLISH = english()
+CHINESE = sorted({*chinese()})
+CHARACTERS_ZH = sorted({c for word in chinese(common=False) for c in word})

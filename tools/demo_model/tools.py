@@ -14,6 +14,8 @@ def _assistant(text, reasoning="", calls=None):
 
 
 def _place(rng, zh):
+    if rng.random() < 0.2:
+        return lx.invented_zh(rng) if zh else lx.invented(rng)
     if zh:
         return rng.choice(lx.CITIES_ZH + [r[3] for r in lx.CAPITALS])
     return rng.choice(lx.CITIES_EN + [r[1] for r in lx.CAPITALS])
@@ -125,6 +127,8 @@ def ask_timer(rng, zh, tool):
 
 def ask_message(rng, zh, tool):
     to = rng.choice(lx.NAMES_ZH if zh else lx.NAMES_EN)
+    if rng.random() < 0.2:
+        to = lx.invented_zh(rng) if zh else lx.invented(rng)
     text = rng.choice(["我到家了", "明天见", "生日快乐", "会议取消了", "我晚一点到", "谢谢你"] if zh else
                       ["I am home", "see you tomorrow", "happy birthday", "the meeting is off", "I will be late",
                        "thank you", "dinner is ready", "call me back"])
@@ -136,9 +140,9 @@ def ask_message(rng, zh, tool):
 
 def ask_search(rng, zh, tool):
     n = rng.randrange(1, 4)
-    words = [rng.choice(lx.WORDS)[1 if zh else 0] for _ in range(n)]
+    words = [rng.choice(lx.CHINESE if zh else lx.ENGLISH) for _ in range(n)]
     query = "".join(words) if zh else " ".join(words)
-    found = rng.choice(lx.WORDS)[1 if zh else 0]
+    found = rng.choice(lx.CHINESE if zh else lx.ENGLISH)
     q = rng.choice(["搜索{x}", "在网上搜索{x}"] if zh else ["Search for {x}", "Look up {x} on the web",
                                                    "Find pages about {x}"]).format(x=query)
     return q, {"query": query}, ("search", *words), found, f"我找到：{found}" if zh else f"I found: {found}"

@@ -21,14 +21,13 @@ from .model import CONFIG, Mode, Model
 from .optimiser import Optimiser
 from .packing import pack
 
-SCHEDULE = {"seed": 1, "plain_tokens": 832, "level_steps": 1500, "tools_always_from": 2600,
-            "long_from": 1150, "index_from": 1150, "sparse_from": 1800, "fp4_from": 2600, "mtp_from": 2800,
-            "rate": [[0, 0.033], [30, 1.0], [1150, 1.0], [1260, 0.75], [2300, 0.75], [3300, 0.02]], "end": 3300,
-            "index_weight": 0.5, "mtp_weight": 0.3, "matrix_rate": 0.02, "adam_rate": 0.0025, "index_rate": 0.001}
+SCHEDULE = json.loads(pathlib.Path(__file__).with_name("schedule.json").read_text())
 SAVE_SECONDS, LOG_STEPS, TEST_STEPS = 300, 20, 200
 TESTS = {"about": data.about, "fact": data.fact, "capital": data.capital, "memory": data.memory,
-         "arithmetic": data.arithmetic,
+         "arithmetic": data.arithmetic, "long_sum": data.long_sum, "compare": data.compare,
          "frame": data.frame, "copy": data.copy, "recall": data.recall,
+         "recall_250": lambda rng, level: data.recall(rng, level, 5, 16, 1, 1),
+         "recall_700": lambda rng, level: data.recall(rng, level, 5, 50, 1, 1),
          "json": data.json_form, "tools": None}
 
 
@@ -58,8 +57,18 @@ def rate(step, s):
     return points[-1][1]
 
 
+def phase_at(step, s):
+    """The settings in force: every phase of the schedule changes some fields of the one before."""
+    fields = {}
+    for phase in s["phases"]:
+        if step >= phase["from"]:
+            fields.update(phase)
+    return fields
+
+
 def mode_at(step, s):
-    return Mode(True, step >= s["index_from"], step >= s["sparse_from"], step >= s["mtp_from"], step >= s["fp4_from"])
+    phase = phase_at(step, s)
+    return Mode(True, phase["index"], phase["sparse"], phase["mtp"], phase["fp4"])
 
 
 def train_step(model, optimiser, batches, step, s):
@@ -147,7 +156,8 @@ class Run:
         signal.signal(signal.SIGTERM, lambda *_: stop.append(True))
         while self.step < self.schedule["end"] and not stop:
             s = self.schedule
-            batches = step_batches(self.tokenizer, s["seed"], self.step, s, window)
+            level = min(1.0, self.step / s["level_steps"])
+            batches = step_batches(self.tokenizer, s["seed"], self.step, phase_at(self.step, s), level, window)
             sums.append(train_step(self.model, self.optimiser, batches, self.step, s))
             self.step += 1
             now = time.process_time()

@@ -50,7 +50,8 @@ def test_same_seed_same_data():
     assert once == again
 
 
-@pytest.mark.parametrize("a, b, work", [(47, 38, "7+8=15, 4+3+1=8"), (4, 5, "4+5=9"), (99, 1, "9+1=10, 9+0+1=10")])
+@pytest.mark.parametrize("a, b, work", [(47, 38, "7+8=15, 4+3+1=8"), (4, 5, "4+5=9"), (99, 1, "9+1=10, 9+0+1=10"),
+                                        (7068, 954, "8+4=12, 6+5+1=12, 0+9+1=10, 7+0+1=8")])
 def test_worked_sum(a, b, work):
     assert data.worked_sum(a, b) == work
 
@@ -58,6 +59,20 @@ def test_worked_sum(a, b, work):
 @pytest.mark.parametrize("a, b, work", [(52, 38, "12-8=4, 5-3-1=1"), (9, 4, "9-4=5"), (40, 40, "0-0=0, 4-4=0")])
 def test_worked_difference(a, b, work):
     assert data.worked_difference(a, b) == work
+
+
+@pytest.mark.parametrize("a, b, work", [(34, 71, "3<7"), (5, 34, "0<3"), (38, 34, "3=3, 8>4")])
+def test_worked_comparison(a, b, work):
+    assert data.worked_comparison(a, b) == work
+
+
+def test_look_ups_answer_from_their_list():
+    rng = random.Random(4)
+    for _ in range(300):
+        s = data.draw(data.recall, rng, "train", form=": ")
+        messages = [m for m in s.messages if m["role"] != "system"]
+        for m in messages[1::2]:
+            assert all(line in messages[0]["content"].split("\n") for line in m["content"].split("\n"))
 
 
 def test_tokens_decode_to_the_text_and_digits_stand_alone(tokenizer):

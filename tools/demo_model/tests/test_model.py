@@ -162,12 +162,13 @@ import json, sys
 from demo_model import model, train
 import torch
 model.CONFIG.update(json.loads(sys.argv[2])); torch.set_num_threads(1)
-run = train.Run(sys.argv[1], dict(train.SCHEDULE, plain_tokens=256, end=int(sys.argv[3])))
-run.schedule["end"] = int(sys.argv[3])
+run = train.Run(sys.argv[1], train.SCHEDULE)
 if len(sys.argv) > 4: run.load()
 s = run.schedule
 while run.step < int(sys.argv[3]):
-    r = train.train_step(run.model, run.optimiser, train.step_batches(run.tokenizer, 1, run.step, s, 128), run.step, s)
+    phase = dict(train.phase_at(run.step, s), mixture=256)
+    batches = train.step_batches(run.tokenizer, 1, run.step, phase, 0.0, 128)
+    r = train.train_step(run.model, run.optimiser, batches, run.step, s)
     run.step += 1
     print(r["loss"])
 run.save()
@@ -221,7 +222,7 @@ def test_evaluation_through_a_server_compares_whole_turns():
                 message["content"] += "!"
             self.send_response(200)
             self.end_headers()
-            self.wfile.write(json.dumps({"choices": [{"message": message}]}).encode())
+            self.wfile.write(json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]}).encode())
 
         def log_message(self, *args):
             pass
