@@ -19,6 +19,13 @@ struct RopeScaling {
   float beta_slow = 1.0F;
 };
 
+// The kinds of draft models that checkpoints carry.
+enum class DrafterKind {
+  kNone,
+  kMtp,     // multi-token prediction: one block, fed its own output for every further draft
+  kDspark,  // stages that fill a block of positions at once, and a Markov chain over its tokens
+};
+
 struct DsparkConfig {
   int64_t block_size = 0;  // 0: the checkpoint has no DSpark stages
   int32_t noise_token = 0;

@@ -245,9 +245,9 @@ int64_t CountDraftBlocks(const Checkpoint& checkpoint) {
   return blocks;
 }
 
-DraftKind KindOfDrafts(const Checkpoint& checkpoint) {
-  if (checkpoint.Find("mtp.0.main_proj.weight") != nullptr) return DraftKind::kDspark;
-  return DraftKind::kMtp;
+DrafterKind KindOfDrafts(const Checkpoint& checkpoint) {
+  if (checkpoint.Find("mtp.0.main_proj.weight") != nullptr) return DrafterKind::kDspark;
+  return DrafterKind::kMtp;
 }
 
 }  // namespace
@@ -260,7 +260,8 @@ absl::StatusOr<Inventory> TakeInventory(const Checkpoint& checkpoint,
   inventory.draft_blocks = CountDraftBlocks(checkpoint);
   if (inventory.draft_blocks > 0) {
     inventory.draft_kind = KindOfDrafts(checkpoint);
-    if (inventory.draft_kind == DraftKind::kDspark && checkpoint.config().dspark.block_size == 0) {
+    if (inventory.draft_kind == DrafterKind::kDspark &&
+        checkpoint.config().dspark.block_size == 0) {
       return absl::InvalidArgumentError(
           fmt::format("{} has DSpark stages (mtp.0.main_proj), but its config.json has no "
                       "\"dspark_block_size\"",

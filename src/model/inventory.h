@@ -30,7 +30,7 @@ struct TensorTotals {
 struct Inventory {
   std::vector<FilledSlot> main;  // in the order of the slots
   TensorTotals main_totals;
-  DraftKind draft_kind = DraftKind::kNone;
+  DrafterKind draft_kind = DrafterKind::kNone;
   int64_t draft_blocks = 0;  // counted from the tensors "mtp.<i>."
   TensorTotals draft_totals;
 };

@@ -198,14 +198,14 @@ std::vector<TensorSlot> MainTensors(const ModelConfig& config, Weights& weights)
   return slots.Take();
 }
 
-std::vector<TensorSlot> DraftTensors(const ModelConfig& config, DraftKind kind, int64_t blocks) {
+std::vector<TensorSlot> DraftTensors(const ModelConfig& config, DrafterKind kind, int64_t blocks) {
   SlotList slots(config);
   for (int64_t i = 0; i < blocks; ++i) {
     const std::string prefix = "mtp." + std::to_string(i) + ".";
     Layer layer;
     slots.Layer(prefix, 0, false, layer);
-    if (kind == DraftKind::kMtp) AddMtpParts(config, prefix, slots);
-    if (kind == DraftKind::kDspark) AddDsparkParts(config, i, blocks, slots);
+    if (kind == DrafterKind::kMtp) AddMtpParts(config, prefix, slots);
+    if (kind == DrafterKind::kDspark) AddDsparkParts(config, i, blocks, slots);
     AddDraftCopies(config, prefix, slots);
   }
   std::vector<TensorSlot> tensors = slots.Take();

@@ -45,9 +45,7 @@ struct TensorSlot {
 // destinations point into it.
 std::vector<TensorSlot> MainTensors(const ModelConfig& config, Weights& weights);
 
-enum class DraftKind { kNone, kMtp, kDspark };
-
 // The tensors of `blocks` draft blocks "mtp.0.", "mtp.1." ...; they have no destination yet.
-std::vector<TensorSlot> DraftTensors(const ModelConfig& config, DraftKind kind, int64_t blocks);
+std::vector<TensorSlot> DraftTensors(const ModelConfig& config, DrafterKind kind, int64_t blocks);
 
 }  // namespace fulgur::model

@@ -81,10 +81,10 @@ TEST(TensorMap, HasThePublishedTotals) {
   const Totals main = OfficialTotals(MainTensors(Flash(), weights));
   EXPECT_EQ(main.tensors, 67612);
   EXPECT_EQ(main.bytes, 156015698140);
-  const Totals dspark = OfficialTotals(DraftTensors(Flash(), DraftKind::kDspark, 3));
+  const Totals dspark = OfficialTotals(DraftTensors(Flash(), DrafterKind::kDspark, 3));
   EXPECT_EQ(main.tensors + dspark.tensors, 72317);
   EXPECT_EQ(main.bytes + dspark.bytes, 166878536440);
-  const Totals mtp = OfficialTotals(DraftTensors(Flash(), DraftKind::kMtp, 1));
+  const Totals mtp = OfficialTotals(DraftTensors(Flash(), DrafterKind::kMtp, 1));
   EXPECT_EQ(main.tensors + mtp.tensors, 69187);
   EXPECT_EQ(main.bytes + mtp.bytes, 159609485896);
 }

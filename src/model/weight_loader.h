@@ -34,7 +34,7 @@ struct LoadOptions {
 // What a checkpoint holds and what its weights will take.
 struct CheckpointSummary {
   TensorTotals main;
-  DraftKind draft_kind = DraftKind::kNone;
+  DrafterKind draft_kind = DrafterKind::kNone;
   int64_t draft_blocks = 0;
   TensorTotals drafts;       // recognised; not loaded
   int64_t weight_bytes = 0;  // memory of the packed main model

@@ -231,15 +231,15 @@ TEST(Summarize, CountsTensorsBytesAndDrafts) {
   };
   const auto mtp = summarize("fp8fp4");
   ASSERT_TRUE(mtp.ok()) << mtp.status();
-  EXPECT_EQ(mtp->draft_kind, DraftKind::kMtp);
+  EXPECT_EQ(mtp->draft_kind, DrafterKind::kMtp);
   EXPECT_EQ(mtp->draft_blocks, 1);
   const auto dspark = summarize("fp8fp4_dspark");
   ASSERT_TRUE(dspark.ok()) << dspark.status();
-  EXPECT_EQ(dspark->draft_kind, DraftKind::kDspark);
+  EXPECT_EQ(dspark->draft_kind, DrafterKind::kDspark);
   EXPECT_EQ(dspark->draft_blocks, 3);
   const auto none = summarize("fp8fp4_resharded");
   ASSERT_TRUE(none.ok()) << none.status();
-  EXPECT_EQ(none->draft_kind, DraftKind::kNone);
+  EXPECT_EQ(none->draft_kind, DrafterKind::kNone);
   EXPECT_EQ(none->main.tensors, mtp->main.tensors);
   EXPECT_EQ(none->main.bytes, dspark->main.bytes);
   EXPECT_EQ(none->weight_bytes, mtp->weight_bytes);
