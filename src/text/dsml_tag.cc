@@ -26,12 +26,13 @@ constexpr Keyword kKeywords[] = {
 
 // A quote that is never closed must not hold back the text behind it for ever.
 constexpr size_t kMaxNameBytes = 1024;
+constexpr size_t kMaxWordBytes = 32;
 
 bool IsSpace(char byte) { return byte == ' ' || (byte >= '\t' && byte <= '\r'); }
 
-bool BeginsKeyword(std::string_view word) {
-  return std::any_of(std::begin(kKeywords), std::end(kKeywords),
-                     [&](const Keyword& keyword) { return keyword.text.starts_with(word); });
+bool IsWordByte(char byte) {
+  const char lower = static_cast<char>(byte | 0x20);
+  return (lower >= 'a' && lower <= 'z') || byte == '_';
 }
 
 }  // namespace
@@ -41,7 +42,7 @@ void DsmlTagMatcher::Start() {
   closing_ = false;
   space_seen_ = false;
   word_.clear();
-  tag_ = {};
+  tag_ = {DsmlTag::Kind::kUnknown, "", false};
 }
 
 Result DsmlTagMatcher::Push(char byte) {
@@ -81,15 +82,17 @@ Result DsmlTagMatcher::Push(char byte) {
 Result DsmlTagMatcher::Keyword(char byte) {
   if (IsSpace(byte) || byte == '>') return KeywordEnd(byte);
   word_.push_back(byte);
-  return BeginsKeyword(word_) ? Result::kMore : Result::kNo;
+  return IsWordByte(byte) && word_.size() <= kMaxWordBytes ? Result::kMore : Result::kNo;
 }
 
 Result DsmlTagMatcher::KeywordEnd(char byte) {
+  if (word_.empty()) return Result::kNo;
   const auto* keyword = std::find_if(std::begin(kKeywords), std::end(kKeywords),
                                      [&](const auto& k) { return k.text == word_; });
-  if (keyword == std::end(kKeywords)) return Result::kNo;
-  tag_.kind = closing_ ? keyword->close : keyword->open;
   word_.clear();
+  tag_.kind = keyword == std::end(kKeywords) ? DsmlTag::Kind::kUnknown
+              : closing_                     ? keyword->close
+                                             : keyword->open;
   const bool has_name =
       tag_.kind == DsmlTag::Kind::kInvokeOpen || tag_.kind == DsmlTag::Kind::kParameterOpen;
   if (!has_name) {
@@ -97,7 +100,9 @@ Result DsmlTagMatcher::KeywordEnd(char byte) {
     return End(byte);
   }
   state_ = State::kBeforeName;
-  return byte == '>' ? Result::kNo : Result::kMore;
+  if (byte != '>') return Result::kMore;
+  tag_.kind = DsmlTag::Kind::kUnknown;  // a header without a name
+  return Result::kYes;
 }
 
 Result DsmlTagMatcher::Literal(char byte, std::string_view literal, State next) {
@@ -148,13 +153,9 @@ Result DsmlTagMatcher::End(char byte) {
   return IsSpace(byte) ? Result::kMore : Result::kNo;
 }
 
-bool DsmlTagMatcher::MayOpenBlock() const {
-  if (closing_) return false;
-  if (state_ == State::kKeyword) {
-    return std::string_view("tool_calls").starts_with(word_) ||
-           std::string_view("toolcalls").starts_with(word_);
-  }
-  return state_ == State::kBeforeEnd && tag_.kind == DsmlTag::Kind::kBlockOpen;
+bool DsmlTagMatcher::NamesCall() const {
+  return tag_.kind == DsmlTag::Kind::kInvokeOpen &&
+         (state_ == State::kName || state_ == State::kBeforeEnd);
 }
 
 }  // namespace fulgur::text

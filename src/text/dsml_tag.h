@@ -18,6 +18,7 @@ struct DsmlTag {
     kInvokeClose,
     kParameterOpen,
     kParameterClose,
+    kUnknown,  // a tag by its form, with a word that is none of the format's: <｜DSML｜foo>
   };
   Kind kind;
   std::string name;        // invoke and parameter: the attribute, markers spelt out
@@ -36,9 +37,11 @@ class DsmlTagMatcher {
 
   const DsmlTag& tag() const { return tag_; }
 
-  // The bytes so far can only become the opening of a block, or nothing has been said but
-  // <｜DSML｜.
-  bool MayOpenBlock() const;
+  // The bytes so far hold the marker, so they are more than a '<' in a text.
+  bool has_marker() const { return state_ != State::kSlashOrMark && state_ != State::kMark; }
+
+  // The bytes so far are the header of a call, at least the beginning of its name.
+  bool NamesCall() const;
 
  private:
   enum class State {

@@ -24,15 +24,20 @@ class TrimmedTail {
       space_.append(piece);
       return "";
     }
+    behind_markup_ = false;
     std::string out = std::exchange(space_, std::string(piece.substr(last + 1)));
     return out.append(piece.substr(0, last + 1));
   }
 
-  std::string Take() { return std::exchange(space_, ""); }
+  // White space before markup that was left out belongs to the markup if nothing follows.
+  void MarkupLeftOut() { behind_markup_ = true; }
+
+  std::string Take() { return behind_markup_ ? "" : std::exchange(space_, ""); }
   void Drop() { space_.clear(); }
 
  private:
   std::string space_;
+  bool behind_markup_ = false;
 };
 
 }  // namespace
@@ -67,7 +72,7 @@ class OutputParser::Machine {
     scanner_.Push(repaired, &buffer_);
     scanner_.Finish(&buffer_);
     Run(deltas);
-    FinishRest(end);
+    FinishRest();
     if (end == OutputEnd::kStop) FinishCall();
     Emit(OutputDelta::Kind::kContent, content_.Take());
     state_ = State::kAfter;
@@ -81,6 +86,8 @@ class OutputParser::Machine {
   int num_tool_calls() const {
     return options_.parallel_tool_calls ? num_calls_ : std::min(num_calls_, 1);
   }
+
+  const OutputFlaws& flaws() const { return flaws_; }
 
  private:
   enum class State {
@@ -181,14 +188,18 @@ class OutputParser::Machine {
       case State::kForced:
       case State::kTools:
       case State::kAfter:
+        flaws_.lost_text |= text.find_first_not_of(kWhiteSpace) != text.npos;
         return;
     }
   }
 
   void OnTextInCall(std::string_view text) {
     const size_t begin = text.find_first_not_of(kWhiteSpace);
-    if (begin == text.npos || !std::exchange(call_is_fresh_, false)) return;
-    if (text[begin] != '{') return;
+    if (begin == text.npos) return;
+    if (!std::exchange(call_is_fresh_, false) || text[begin] != '{') {
+      flaws_.lost_text = true;
+      return;
+    }
     state_ = State::kObject;
     object_ = text.substr(begin);
   }
@@ -206,6 +217,7 @@ class OutputParser::Machine {
 
   void HeldCallIsText() {
     state_ = held_call_.state;
+    in_quotation_ = true;
     NoTag(held_call_.begin);
   }
 
@@ -252,9 +264,7 @@ class OutputParser::Machine {
       case State::kHeldCall:
         return OnTagBehindHeader(tag);
       case State::kTools:
-        if (tag.kind == DsmlTag::Kind::kInvokeOpen) BeginCall(tag.name);
-        if (tag.kind == DsmlTag::Kind::kBlockClose) state_ = State::kAfter;
-        return true;
+        return OnTagInBlock(tag);
       case State::kCall:
         OnTagInCall(tag);
         return true;
@@ -263,7 +273,7 @@ class OutputParser::Machine {
       case State::kObject:
         return OnTagInObject(tag);
       case State::kAfter:
-        if (tag.kind == DsmlTag::Kind::kBlockOpen) state_ = State::kTools;
+        if (tag.kind == DsmlTag::Kind::kBlockOpen) BeginBlock();
         return true;
       case State::kForced:
         return true;
@@ -274,11 +284,12 @@ class OutputParser::Machine {
   bool OnTagInText(const DsmlTag& tag) {
     if (tag.kind == DsmlTag::Kind::kBlockOpen) {
       LeaveText();
-      state_ = State::kTools;
+      BeginBlock();
       return true;
     }
-    if (tag.kind != DsmlTag::Kind::kInvokeOpen || !options_.tools->Declares(tag.name) ||
-        no_more_closers_) {
+    if (tag.kind != DsmlTag::Kind::kInvokeOpen) return OnStrayTag(tag);
+    if (!options_.tools->Declares(tag.name) || no_more_closers_) {
+      in_quotation_ = true;
       return false;
     }
     held_call_ = {state_, tag_begin_, at_, tag, false};
@@ -286,14 +297,49 @@ class OutputParser::Machine {
     return true;
   }
 
+  // Tags of a call that is shown as a quotation are shown too; others are of no use to a reader.
+  bool OnStrayTag(const DsmlTag& tag) {
+    const bool closes_block = tag.kind == DsmlTag::Kind::kBlockClose;
+    if (in_quotation_ && !closes_block) {
+      in_quotation_ = tag.kind != DsmlTag::Kind::kInvokeClose;
+      return false;
+    }
+    LeaveOutMarkup();
+    return true;
+  }
+
+  void LeaveOutMarkup() {
+    flaws_.stray_markup = true;
+    content_.MarkupLeftOut();
+  }
+
   // Tools follow: white space before them is the format's own.
   void LeaveText() {
     reasoning_.Drop();
     content_.Drop();
+    in_quotation_ = false;
+  }
+
+  void BeginBlock() {
+    state_ = State::kTools;
+    calls_before_block_ = num_calls_;
+  }
+
+  bool OnTagInBlock(const DsmlTag& tag) {
+    if (tag.kind == DsmlTag::Kind::kInvokeOpen) {
+      BeginCall(tag.name);
+    } else if (tag.kind == DsmlTag::Kind::kBlockClose) {
+      state_ = State::kAfter;
+      flaws_.lost_text |= num_calls_ == calls_before_block_;
+    } else {
+      flaws_.lost_text = true;
+    }
+    return true;
   }
 
   bool OnTagBehindHeader(const DsmlTag& tag) {
-    if (tag.kind == DsmlTag::Kind::kInvokeClose) {
+    const bool ends_block = tag.kind == DsmlTag::Kind::kBlockClose && held_call_.looks_like_call;
+    if (tag.kind == DsmlTag::Kind::kInvokeClose || ends_block) {
       LeaveText();
       BeginCall(held_call_.header.name);
       at_ = held_call_.behind_header;
@@ -324,7 +370,7 @@ class OutputParser::Machine {
   // A forgotten closing tag is made up for by what cannot be part of a value. The header of another
   // call counts only with a declared name, so that a value may speak about DSML.
   bool OnTagInValue(const DsmlTag& tag) {
-    if (tag.kind == DsmlTag::Kind::kBlockOpen) return false;
+    if (tag.kind == DsmlTag::Kind::kBlockOpen || tag.kind == DsmlTag::Kind::kUnknown) return false;
     if (tag.kind == DsmlTag::Kind::kInvokeOpen && !options_.tools->Declares(tag.name)) return false;
     EndValue();
     if (tag.kind != DsmlTag::Kind::kParameterClose) OnTagInCall(tag);
@@ -332,7 +378,8 @@ class OutputParser::Machine {
   }
 
   bool OnTagInObject(const DsmlTag& tag) {
-    if (tag.kind == DsmlTag::Kind::kBlockOpen || tag.kind == DsmlTag::Kind::kParameterClose) {
+    if (tag.kind == DsmlTag::Kind::kBlockOpen || tag.kind == DsmlTag::Kind::kParameterClose ||
+        tag.kind == DsmlTag::Kind::kUnknown) {
       return false;
     }
     // Parameters after all: what looked like an object was noise before them.
@@ -375,6 +422,7 @@ class OutputParser::Machine {
   }
 
   void FinishCall() {
+    flaws_.unfinished_call |= state_ == State::kValue || state_ == State::kObject;
     if (state_ == State::kValue) EndValue();
     if (state_ == State::kCall || state_ == State::kObject) EndCall(State::kAfter);
   }
@@ -382,24 +430,33 @@ class OutputParser::Machine {
   // --- the end ---
 
   // What is still held back: text outside of calls, nothing inside of them.
-  void FinishRest(OutputEnd end) {
-    while (true) {
-      const bool in_text = state_ == State::kReasoning || state_ == State::kContent;
-      if (in_tag_ && in_text && end == OutputEnd::kLength && matcher_.MayOpenBlock()) {
-        // Cut inside the tag that opens a block, which no reader should see.
-        LeaveText();
-        return;
-      }
-      if (std::exchange(in_tag_, false) && in_text) {
-        NoTag(tag_begin_);
-      } else if (state_ == State::kHeldCall) {
-        no_more_closers_ = true;
-        HeldCallIsText();
-      } else {
-        return;
+  void FinishRest() {
+    while (in_tag_ || state_ == State::kHeldCall) {
+      if (!std::exchange(in_tag_, false)) {
+        FinishHeldCall();
+      } else if (state_ == State::kReasoning || state_ == State::kContent) {
+        FinishTagInText();
+      } else if (state_ == State::kTools || state_ == State::kAfter) {
+        flaws_.lost_text |= matcher_.has_marker();
       }
       while (at_ < buffer_.size()) Step();
     }
+  }
+
+  // The output ends inside a tag. The header of a call may be a quotation; of other tags no reader
+  // should see a part.
+  void FinishTagInText() {
+    if (!matcher_.has_marker() || matcher_.NamesCall()) return NoTag(tag_begin_);
+    LeaveOutMarkup();
+  }
+
+  // The call was never closed: no call, and a quotation only if nothing of a call followed.
+  void FinishHeldCall() {
+    no_more_closers_ = true;
+    if (!held_call_.looks_like_call) return HeldCallIsText();
+    state_ = held_call_.state;
+    flaws_.unfinished_call = true;
+    content_.MarkupLeftOut();
   }
 
   // --- output ---
@@ -437,9 +494,12 @@ class OutputParser::Machine {
   State state_;
   HeldCall held_call_{};
   bool no_more_closers_ = false;
+  bool in_quotation_ = false;  // behind the header of a call that was shown as text
   TrimmedTail reasoning_;
   TrimmedTail content_;
   int num_calls_ = 0;
+  int calls_before_block_ = 0;
+  OutputFlaws flaws_;
   std::optional<ArgumentsWriter> writer_;
   bool call_is_fresh_ = false;  // nothing but white space since the header
   std::string object_;
@@ -472,6 +532,8 @@ void OutputParser::Finish(OutputEnd end, std::vector<OutputDelta>* deltas) {
 bool OutputParser::in_reasoning() const { return machine_->in_reasoning(); }
 
 int OutputParser::num_tool_calls() const { return machine_->num_tool_calls(); }
+
+const OutputFlaws& OutputParser::flaws() const { return machine_->flaws(); }
 
 void ParsedOutput::Append(const std::vector<OutputDelta>& deltas) {
   for (const OutputDelta& delta : deltas) {

@@ -2,9 +2,11 @@
 //
 // The format is DeepSeek-V4's: reasoning up to </think>, then the answer, then at most a block of
 // tool calls in DSML tags. The parser is told nothing about how the text is cut: for every cutting
-// the concatenated deltas are the same. Each byte is looked at a bounded number of times. Markup
-// never shows up in a delta; text that only resembles markup is passed on. Malformed and truncated
-// calls are repaired or cut as described at Finish(); no output of a model is an error.
+// the concatenated deltas are the same. Each byte is looked at a bounded number of times. Tags that
+// make no call are left out; only a call of an undeclared tool outside of a block, and a header
+// nothing of a call follows, are shown as the quotations they probably are. Text that only
+// resembles markup is passed on. Malformed and truncated calls are repaired or cut as described at
+// Finish(); no output of a model is an error, but flaws() tells what was left out.
 // One object per sequence, used by one thread at a time.
 #pragma once
 
@@ -76,6 +78,16 @@ struct OutputDelta {
   friend bool operator==(const OutputDelta&, const OutputDelta&) = default;
 };
 
+// What of the output nobody gets to see, because it is neither text nor a call.
+struct OutputFlaws {
+  bool stray_markup = false;     // tags outside of a call
+  bool lost_text = false;        // text between and behind calls, a block without a call
+  bool unfinished_call = false;  // a call that the model ended the output in
+
+  bool any() const { return stray_markup || lost_text || unfinished_call; }
+  friend bool operator==(const OutputFlaws&, const OutputFlaws&) = default;
+};
+
 // Why the model stopped writing.
 enum class OutputEnd {
   kStop,    // EOS, a stop token or a stop string
@@ -101,8 +113,8 @@ class OutputParser {
   void PushMarker(Marker marker, std::vector<OutputDelta>* deltas);
 
   // The end of the output. kStop completes an open value and call, so that the arguments are valid
-  // JSON; kLength leaves them as they are: a prefix of a JSON object. What was held back as a
-  // possible tag is text if it is reasoning or content, and dropped inside calls.
+  // JSON; kLength leaves them as they are: a prefix of a JSON object. A call outside of a block
+  // that was never closed is none. Of a tag that the output ended in only a call's name is shown.
   void Finish(OutputEnd end, std::vector<OutputDelta>* deltas);
 
   // True while what comes next is reasoning.
@@ -110,6 +122,9 @@ class OutputParser {
 
   // Calls begun so far.
   int num_tool_calls() const;
+
+  // Complete after Finish().
+  const OutputFlaws& flaws() const;
 
  private:
   class Machine;

@@ -258,22 +258,109 @@ TEST(OutputParserTest, AQuotedHeaderOfADeclaredToolIsNoCall) {
   EXPECT_EQ(output.tool_calls[0].name, "get_weather");
 }
 
-TEST(OutputParserTest, VariantsOfTheMarkupAreText) {
-  for (const std::string text : {"<|DSML|tool_calls>\n<|DSML|invoke name=\"run\">",
-                                 "<｜｜DSML｜｜invoke name=\"run\">", "<｜DSML｜function_calls>\n",
-                                 "<｜DSML｜ calls>", "<｜DSML｜invoke>", "</｜DSML｜tool_calls>"}) {
+TEST(OutputParserTest, WhatOnlyResemblesMarkupIsText) {
+  for (const std::string text :
+       {"<|DSML|tool_calls>\n<|DSML|invoke name=\"run\">", "<｜｜DSML｜｜invoke name=\"run\">",
+        "<｜DSML｜ calls>", "see ｜DSML｜ and <｜DSML｜parameter without header", "a <", "b </",
+        "if 2 <3 and a</b"}) {
     EXPECT_EQ(ParseOutput(text, WithTools(), OutputEnd::kStop).content, text);
   }
 }
 
-TEST(OutputParserTest, TheOpeningOfABlockIsNotShownWhenCut) {
-  for (const std::string tail : {"<｜DSML｜", "<｜DSML｜tool", "<｜DSML｜tool_calls"}) {
-    EXPECT_EQ(ParseOutput("Yes.\n\n" + tail, WithTools(), OutputEnd::kLength).content, "Yes.");
+// Parses `text` at once and byte by byte, which must agree.
+ParsedOutput ParseTwice(const std::string& text, OutputEnd end, OutputFlaws* flaws,
+                        OutputStart start = OutputStart::kContent) {
+  OutputParser parser(WithTools(start));
+  std::vector<OutputDelta> deltas;
+  for (char byte : text) parser.PushText({&byte, 1}, &deltas);
+  parser.Finish(end, &deltas);
+  *flaws = parser.flaws();
+  ParsedOutput output;
+  output.Append(deltas);
+  EXPECT_EQ(ParseOutput(text, WithTools(start), end), output) << text;
+  return output;
+}
+
+// Tags outside of a call are nothing a reader can use.
+TEST(OutputParserTest, TagsWithoutACallAreLeftOut) {
+  struct Case {
+    std::string text;
+    std::string content;
+  };
+  for (const Case& c : std::vector<Case>{
+           {"Done.\n</S tool_calls>", "Done."},
+           {"Done.\n</S invoke>\n</S tool_calls>", "Done."},
+           {"</S parameter>\n</S invoke>\n</S tool_calls>", ""},
+           {"One</S parameter> two", "One two"},
+           {"A.\n<S parameter name=\"city\" string=\"true\">Oslo</S parameter>", "A.\nOslo"},
+           {"<S function_calls>\nText", "\nText"},
+           {"<S invoke>text</S invoke>", "text"},
+           {"See <S invoke name=\"other\"></S invoke> and</S invoke>",
+            "See <S invoke name=\"other\"></S invoke> and"}}) {
+    for (const OutputEnd end : {OutputEnd::kStop, OutputEnd::kLength}) {
+      OutputFlaws flaws;
+      const ParsedOutput output = ParseTwice(Dsml(c.text), end, &flaws);
+      EXPECT_EQ(output, (ParsedOutput{"", Dsml(c.content), {}})) << c.text;
+      EXPECT_EQ(flaws, (OutputFlaws{.stray_markup = true})) << c.text;
+      const ParsedOutput reasoning = ParseTwice(Dsml(c.text), end, &flaws, OutputStart::kReasoning);
+      EXPECT_EQ(reasoning.content, "");
+      EXPECT_EQ(reasoning.reasoning.find("</S"), std::string::npos);
+    }
   }
-  EXPECT_EQ(ParseOutput("a <｜DSML｜tool", WithTools(), OutputEnd::kStop).content,
-            "a <｜DSML｜tool");
-  EXPECT_EQ(ParseOutput("a <｜DSML｜par", WithTools(), OutputEnd::kLength).content,
-            "a <｜DSML｜par");
+}
+
+TEST(OutputParserTest, TagsCutShortAreLeftOut) {
+  for (const std::string tail :
+       {"<S ", "</S ", "<S tool", "<S tool_calls", "</S tool_calls", "<S par", "</S parameter",
+        "<S parameter name=\"ci", "<S inv", "<S invoke", "<S invoke name", "</S invoke"}) {
+    for (const OutputEnd end : {OutputEnd::kStop, OutputEnd::kLength}) {
+      OutputFlaws flaws;
+      EXPECT_EQ(ParseTwice(Dsml("Yes.\n\n" + tail), end, &flaws).content, "Yes.") << tail;
+      EXPECT_TRUE(flaws.stray_markup);
+    }
+  }
+}
+
+// Without a block around it, a call needs its end.
+TEST(OutputParserTest, ALooseCallWithoutEndIsNeitherCallNorText) {
+  const std::string call =
+      Dsml("Checking.\n<S invoke name=\"run\">\n<S parameter name=\"command\" string=\"true\">");
+  for (const std::string rest : {"", "ls", "ls</S parameter>", "ls</S parameter>\n</S inv"}) {
+    for (const OutputEnd end : {OutputEnd::kStop, OutputEnd::kLength}) {
+      OutputFlaws flaws;
+      EXPECT_EQ(ParseTwice(call + Dsml(rest), end, &flaws), (ParsedOutput{"", "Checking.", {}}));
+      EXPECT_TRUE(flaws.unfinished_call);
+    }
+  }
+  OutputFlaws flaws;
+  EXPECT_EQ(ParseTwice(call + Dsml("ls</S parameter>\n</S tool_calls>"), OutputEnd::kStop, &flaws),
+            (ParsedOutput{"", "Checking.", {{"run", R"({"command": "ls"})"}}}));
+  EXPECT_FALSE(flaws.any());
+}
+
+TEST(OutputParserTest, TellsWhatNobodyGetsToSee) {
+  const std::string block = Block(Call("run", Parameter("command", "ls")));
+  struct Case {
+    std::string text;
+    OutputFlaws flaws;
+  };
+  for (const Case& c : std::vector<Case>{
+           {"Fine." + block + block + "\n", {}},
+           {block + "\nDone.", {.lost_text = true}},
+           {Dsml("<S tool_calls>\nrun ls\n</S tool_calls>"), {.lost_text = true}},
+           {Dsml("<S tool_calls>\n</S tool_calls>"), {.lost_text = true}},
+           {Dsml("<S tool_calls>\n<S function name=\"run\">ls"), {.lost_text = true}},
+           {Dsml("<S tool_calls>\n<S invoke name=\"ru"), {.lost_text = true}},
+           {Block(Call("run", "please " + Parameter("command", "ls"))), {.lost_text = true}},
+           {Dsml("<S tool_calls><S invoke name=\"run\"><S parameter name=\"command\" "
+                 "string=\"true\">rm -r /tmp"),
+            {.unfinished_call = true}},
+           {Dsml("<S tool_calls><S invoke name=\"run\">{\"command\": \"r"),
+            {.unfinished_call = true}}}) {
+    OutputFlaws flaws;
+    ParseTwice(c.text, OutputEnd::kStop, &flaws);
+    EXPECT_EQ(flaws, c.flaws) << c.text;
+  }
 }
 
 TEST(OutputParserTest, OneCallOnlyIfSoAsked) {

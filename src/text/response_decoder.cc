@@ -7,6 +7,7 @@ namespace fulgur::text {
 ResponseDecoder::ResponseDecoder(Tokenizer tokenizer, ResponseOptions options)
     : tokenizer_(std::move(tokenizer)),
       skip_special_tokens_(options.skip_special_tokens),
+      min_tokens_(options.min_tokens),
       stop_(std::move(options.stop_strings), options.include_stop_string) {
   if (!options.parser.has_value()) return;
   parser_.emplace(*std::move(options.parser));
@@ -22,6 +23,7 @@ ResponseDecoder::ResponseDecoder(Tokenizer tokenizer, ResponseOptions options)
 
 void ResponseDecoder::Push(int32_t id, std::vector<OutputDelta>* deltas) {
   if (stopped()) return;
+  ++num_tokens_;
   const std::optional<Marker> marker = MarkerOf(id);
   const bool part_of_format =
       marker.has_value() && marker != Marker::kBos && marker != Marker::kEos;
@@ -56,7 +58,7 @@ std::optional<Marker> ResponseDecoder::MarkerOf(int32_t id) const {
 void ResponseDecoder::Feed(std::string text, std::optional<Marker> marker,
                            std::vector<OutputDelta>* deltas) {
   waiting_.push_back({std::move(text), marker, std::exchange(tokens_in_assembler_, 0)});
-  Release(stop_.Push(waiting_.back().text), deltas);
+  Release(stop_.Push(waiting_.back().text, num_tokens_ > min_tokens_), deltas);
 }
 
 // Hands on the next `text` of what waits, token by token.

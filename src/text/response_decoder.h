@@ -27,6 +27,7 @@ struct ResponseOptions {
 
   std::vector<std::string> stop_strings;
   bool include_stop_string = false;
+  int64_t min_tokens = 0;  // a stop string that ends within that many tokens does not count
 
   // Absent: the answer is raw text, all of it kContent (/v1/completions).
   std::optional<OutputParserOptions> parser;
@@ -52,6 +53,7 @@ class ResponseDecoder {
   int reasoning_tokens() const { return reasoning_tokens_; }
   bool in_reasoning() const { return parser_.has_value() && parser_->in_reasoning(); }
   int num_tool_calls() const { return parser_.has_value() ? parser_->num_tool_calls() : 0; }
+  OutputFlaws flaws() const { return parser_.has_value() ? parser_->flaws() : OutputFlaws(); }
 
  private:
   // The text of one token, or of a few that only together are whole characters.
@@ -69,6 +71,8 @@ class ResponseDecoder {
 
   Tokenizer tokenizer_;
   bool skip_special_tokens_;
+  int64_t min_tokens_;
+  int64_t num_tokens_ = 0;
   StopStringMatcher stop_;
   std::optional<OutputParser> parser_;
   std::vector<std::pair<int32_t, Marker>> markers_;  // those the vocabulary has as tokens

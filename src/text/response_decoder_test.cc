@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "text/testing/output_cases.h"
@@ -139,6 +140,29 @@ TEST(ResponseDecoderTest, StopStringsCutTheGeneratedText) {
   options.include_stop_string = true;
   EXPECT_EQ(Decode(TinyTokenizer(), ids, options, OutputEnd::kStop).output,
             (ParsedOutput{"because", "Yes", {}}));
+}
+
+TEST(ResponseDecoderTest, StopStringsWaitForMinTokens) {
+  const std::string text = "a\nb\nc\nd";
+  const auto ids = TinyTokenizer().Encode(text);
+  ResponseOptions options;
+  options.parser.emplace();
+  options.stop_strings = {"\n"};
+  std::vector<size_t> ends;  // number of tokens with which a stop string is complete
+  for (size_t n = 1; n <= ids.size(); ++n) {
+    if (TinyTokenizer().TokenBytes(ids[n - 1]).find('\n') != std::string_view::npos)
+      ends.push_back(n);
+  }
+  ASSERT_EQ(ends.size(), 3u);
+  for (size_t min_tokens = 0; min_tokens <= ids.size(); ++min_tokens) {
+    options.min_tokens = static_cast<int64_t>(min_tokens);
+    const Decoded decoded = Decode(TinyTokenizer(), ids, options, OutputEnd::kStop);
+    const auto end = std::upper_bound(ends.begin(), ends.end(), min_tokens);
+    EXPECT_EQ(decoded.stopped, end != ends.end()) << min_tokens;
+    const std::string expected =
+        end == ends.end() ? text : text.substr(0, 1 + 2 * static_cast<size_t>(end - ends.begin()));
+    EXPECT_EQ(decoded.output.content, expected) << min_tokens;
+  }
 }
 
 TEST(ResponseDecoderTest, HalfACharacterAtTheEndIsReplaced) {

@@ -60,12 +60,12 @@ int32_t StopStringMatcher::Advance(int32_t node, char byte) const {
   }
 }
 
-std::string StopStringMatcher::Push(std::string_view piece) {
+std::string StopStringMatcher::Push(std::string_view piece, bool may_stop) {
   if (stopped()) return "";
   for (size_t i = 0; i < piece.size(); ++i) {
     node_ = Advance(node_, piece[i]);
     const int32_t longest = nodes_[static_cast<size_t>(node_)].longest;
-    if (longest < 0) continue;
+    if (longest < 0 || !may_stop) continue;
     matched_ = static_cast<size_t>(longest);
     held_.append(piece.substr(0, i + 1));
     return Release(include_in_output_ ? 0 : matched().size());

@@ -23,8 +23,9 @@ class StopStringMatcher {
   StopStringMatcher(std::vector<std::string> stop_strings, bool include_in_output);
 
   // Takes the next piece and returns the text that is certain to be output. After a match this is
-  // the text up to the match, and all later pieces return nothing.
-  std::string Push(std::string_view piece);
+  // the text up to the match, and all later pieces return nothing. With `may_stop` false a stop
+  // string that ends inside the piece does not count; one that only begins there may.
+  std::string Push(std::string_view piece, bool may_stop = true);
 
   // No more text will come: returns what was held back.
   std::string Finish();

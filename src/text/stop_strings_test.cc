@@ -48,6 +48,14 @@ TEST(StopStringsTest, OfSeveralTheFirstToEndWinsThenTheLongest) {
   EXPECT_EQ(b.matched(), "abc");
 }
 
+TEST(StopStringsTest, OnesThatEndTooEarlyDoNotCount) {
+  StopStringMatcher matcher({"END"}, false);
+  EXPECT_EQ(matcher.Push("the END of EN", false), "the END of ");
+  EXPECT_FALSE(matcher.stopped());
+  EXPECT_EQ(matcher.Push("Dless"), "");
+  EXPECT_TRUE(matcher.stopped()) << "it ends in a later piece";
+}
+
 struct Expected {
   std::string text;
   std::string stop;
