@@ -96,6 +96,14 @@ class Compressor(nn.Module):
         self.ape = nn.Parameter(torch.zeros(ratio, width))
         self.norm = ones(dim)
 
+    @torch.no_grad()
+    def start_from(self, wkv, norm):
+        """Makes an entry the plain mean of its tokens' window keys, so that queries which match those match it too."""
+        self.wkv.copy_(wkv.repeat(len(self.wkv) // len(wkv), 1))
+        self.norm.copy_(norm)
+        self.wgate.zero_()
+        self.ape.zero_()
+
     def forward(self, x, batch, tables, fast):
         """Entries [E,D]."""
         e = Pool.apply(linear(x, self.wkv, fast), linear(x, self.wgate, fast), self.ape, batch.entries[self.ratio])

@@ -114,7 +114,7 @@ def exact_rates(model, tokenizer, mode, count=16):
 class Run:
     """The state of a training run in its folder."""
 
-    def __init__(self, out, schedule):
+    def __init__(self, out, schedule, tokenizer=None):
         self.out = pathlib.Path(out)
         self.out.mkdir(parents=True, exist_ok=True)
         self.schedule_file = self.out / "schedule.json"
@@ -123,6 +123,8 @@ class Run:
         self.schedule = json.loads(self.schedule_file.read_text())
         seed = self.schedule["seed"]
         path = self.out / "tokenizer.json"
+        if tokenizer and not path.exists():
+            path.write_bytes(pathlib.Path(tokenizer).read_bytes())
         self.tokenizer = Tokenizer.from_file(str(path)) if path.exists() else tokens_module.train(path, seed=seed)
         torch.manual_seed(seed)
         self.model = Model(CONFIG)
@@ -156,6 +158,8 @@ class Run:
         signal.signal(signal.SIGTERM, lambda *_: stop.append(True))
         while self.step < self.schedule["end"] and not stop:
             s = self.schedule
+            if self.step == s["entries_from_keys"]:
+                self.start_entries()
             level = min(1.0, self.step / s["level_steps"])
             batches = step_batches(self.tokenizer, s["seed"], self.step, phase_at(self.step, s), level, window)
             sums.append(train_step(self.model, self.optimiser, batches, self.step, s))
@@ -174,6 +178,12 @@ class Run:
                 saved = time.time()
         self.save()
 
+    def start_entries(self):
+        """Once the window knows look-ups, the ratio-4 entries take over its keys; from noise they don't learn to match."""
+        for layer in self.model.layers:
+            if layer.ratio == 4:
+                layer.attn.compressor.start_from(layer.attn.wkv, layer.attn.kv_norm)
+
     def summary(self, sums):
         total = {k: sum(t[k] for t in sums) for k in sums[0]}
         loads = [layer.ffn.load.float() for layer in self.model.layers if not layer.ffn.hashed]
@@ -190,13 +200,14 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("--out", required=True)
     ap.add_argument("--schedule", help="JSON file with fields that replace the defaults")
+    ap.add_argument("--tokenizer", help="tokenizer.json to use; without it one is trained")
     ap.add_argument("--resume", action="store_true")
     ap.add_argument("--threads", type=int, default=1)
     args = ap.parse_args()
     torch.set_num_threads(args.threads)
     torch.set_flush_denormal(True)
     schedule = dict(SCHEDULE, **(json.loads(pathlib.Path(args.schedule).read_text()) if args.schedule else {}))
-    run = Run(args.out, schedule)
+    run = Run(args.out, schedule, args.tokenizer)
     if args.resume:
         run.load()
     run.train()
