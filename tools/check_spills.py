@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Checks the compiled AVX-512 kernels.
+"""Checks the compiled AVX2 and AVX-512 kernels.
 
-1. The inner loops of the tile kernels keep their accumulators in registers: no move between a zmm
-   register and the stack inside a loop.
+1. The inner loops of the tile kernels keep their accumulators in registers: no move between a ymm
+   or zmm register and the stack inside a loop.
 2. No weak function is emitted by a file with instruction-set flags: the linker could pick that
    copy for code that runs on other machines.
 
@@ -16,7 +16,7 @@ import sys
 HOT = re.compile(r"Tile|AttendHeads|ScoreKeys")
 INSTRUCTION = re.compile(r"^\s*([0-9a-f]+):\t[^\t]*\t(.*)$")
 JUMP = re.compile(r"^j[a-z]+\s+([0-9a-f]+)")
-SPILL = re.compile(r"zmm.*\(%rsp|zmm.*\(%rbp|\(%rsp.*zmm|\(%rbp.*zmm")
+SPILL = re.compile(r"[yz]mm.*\(%rsp|[yz]mm.*\(%rbp|\(%rsp.*[yz]mm|\(%rbp.*[yz]mm")
 
 
 def functions(obj):
@@ -49,10 +49,9 @@ def weak_functions(obj):
 
 
 def main():
-    objects = sorted(o for o in pathlib.Path(sys.argv[1]).glob("src/kernels/**/avx512/*.o")
-                     if o.name != "scratch.cc.o")
+    objects = sorted(pathlib.Path(sys.argv[1]).glob("src/kernels/**/avx*/*.o"))
     if not objects:
-        sys.exit("no compiled AVX-512 kernels below " + sys.argv[1])
+        sys.exit("no compiled vector kernels below " + sys.argv[1])
     bad = 0
     checked = 0
     for obj in objects:

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iostream>
+#include <map>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -33,6 +34,7 @@ struct Options {
   int64_t sequences = 1;
   int rounds = 3;
   bool profile = false;
+  kernels::OpChoice ops = kernels::OpChoice::kAuto;
 };
 
 double WallNow() {
@@ -113,7 +115,7 @@ class Bench {
 
   absl::Status MakeModel(model::Weights weights) {
     const base::Machine machine = base::DetectMachine();
-    const kernels::OpTable& ops = kernels::SelectOps(machine, kernels::OpChoice::kAuto);
+    const kernels::OpTable& ops = kernels::SelectOps(machine, options_.ops);
     const int64_t position = options_.prompt + options_.decode + 1;
     const int64_t pages = kv::Layout::PagesFor(position);
     const kv::Layout layout = model::CacheLayout(config_, model::Precision::kNative, 0);
@@ -227,6 +229,11 @@ int Main(int argc, char** argv) {
   app.add_option("--sequences", options.sequences);
   app.add_option("--rounds", options.rounds);
   app.add_flag("--profile", options.profile, "time of each op, first worker");
+  const std::map<std::string, kernels::OpChoice> tables = {{"auto", kernels::OpChoice::kAuto},
+                                                           {"scalar", kernels::OpChoice::kScalar},
+                                                           {"avx2", kernels::OpChoice::kAvx2},
+                                                           {"avx512", kernels::OpChoice::kAvx512}};
+  app.add_option("--kernels", options.ops)->transform(CLI::CheckedTransformer(tables));
   CLI11_PARSE(app, argc, argv);
   const auto bench = Bench::Create(options);
   if (!bench.ok()) {

@@ -37,7 +37,7 @@ constexpr FlagSpec kFlags[] = {
      .default_value = "auto",
      .help = {"the kernel table; auto takes the fastest this machine has",
               "内核表；auto 选用本机最快的一种"},
-     .choices = "auto|scalar|avx512"},
+     .choices = "auto|scalar|avx2|avx512"},
     {.name = "threads",
      .type = kInt,
      .help = {"worker threads of the model (default: the cores this process may use)",

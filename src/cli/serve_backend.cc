@@ -87,7 +87,9 @@ absl::StatusOr<Backend> StartModel(ServeOptions& options, const text::Tokenizer*
   if (tokenizer != nullptr) RETURN_IF_ERROR(CheckVocabulary(*tokenizer, config.vocab_size));
   if (!kernels::Supports(machine, options.engine.ops)) {
     return absl::InvalidArgumentError(
-        "--kernels avx512: this machine lacks AVX-512 VNNI; leave the flag out");
+        options.engine.ops == kernels::OpChoice::kAvx2
+            ? "--kernels avx2: this machine lacks AVX2 with FMA; leave the flag out"
+            : "--kernels avx512: this machine lacks AVX-512 VNNI; leave the flag out");
   }
   ASSIGN_OR_RETURN(model::Weights weights, MakeWeights(options, config));
   spdlog::info("weights: {:.3f} GB in memory",

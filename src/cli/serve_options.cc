@@ -101,6 +101,7 @@ void SetModel(const FlagValues& values, int usable_cores, ServeOptions& options)
   engine::ModelEngineOptions& engine = options.engine;
   if (values.String("precision") == "reference") engine.precision = model::Precision::kReference;
   if (values.String("kernels") == "scalar") engine.ops = kernels::OpChoice::kScalar;
+  if (values.String("kernels") == "avx2") engine.ops = kernels::OpChoice::kAvx2;
   if (values.String("kernels") == "avx512") engine.ops = kernels::OpChoice::kAvx512;
   engine.num_threads =
       values.Given("threads") ? static_cast<int>(values.Int("threads")) : usable_cores;

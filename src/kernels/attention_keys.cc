@@ -7,9 +7,13 @@ namespace fulgur::kernels {
 AttentionKeys::AttentionKeys(const AttentionArgs& args, const AttentionSequence& sequence,
                              int64_t row)
     : args_(args), sequence_(sequence), row_(row) {
-  const int64_t position = sequence.range.first_position + row - sequence.range.first_row;
-  first_position_ = std::max(int64_t{0}, position - args.window + 1);
-  num_window_ = position - first_position_ + 1;
+  const RowRange& range = sequence.range;
+  const int64_t position = range.first_position + row - range.first_row;
+  const int64_t begin =
+      args.whole_range ? range.first_position - args.window : position - args.window + 1;
+  const int64_t end = args.whole_range ? range.first_position + range.num_rows : position + 1;
+  first_position_ = std::max(int64_t{0}, begin);
+  num_window_ = end - first_position_;
   if (args.ratio == 0) return;
   num_compressed_ = args.selected == nullptr ? (position + 1) / args.ratio : args.counts[row];
 }

@@ -49,6 +49,7 @@ struct HcPreArgs {
   float rms_eps = 0.0F;
   const float* norm_weight = nullptr;  // [H]
   float* post_comb = nullptr;          // [T, S + S S]; null before the head
+  float* collapsed = nullptr;          // [rows, H] the rows before RMSNorm, if wanted
   RowsOut out = {};                    // [rows, H]
 };
 
@@ -172,7 +173,10 @@ struct AttentionArgs {
   RowFormat format = RowFormat::kBf16;
   int64_t heads = 0;
   int64_t dim = 0;
-  int64_t window = 0;                 // keys, the row itself included
+  int64_t window = 0;  // keys, the row itself included
+  // Rows of a range see each other in both directions, and `window` keys before the range
+  // (DSpark's blocks).
+  bool whole_range = false;
   int64_t ratio = 0;                  // of compressed rows; 0: none
   const int32_t* selected = nullptr;  // [T, topk] of the index; null: all visible
   const int32_t* counts = nullptr;    // [T]

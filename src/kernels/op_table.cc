@@ -1,9 +1,10 @@
 #include "kernels/op_table.h"
 
+#include <algorithm>
 #include <string>
-#include <utility>
 
 #include "base/check.h"
+#include "kernels/avx2/avx2_ops.h"
 #include "kernels/avx512/avx512_ops.h"
 #include "kernels/scalar/scalar_ops.h"
 
@@ -29,6 +30,17 @@ constexpr OpTable kScalarOps = {
 };
 
 // Ops without a vector form stay scalar.
+constexpr OpTable Avx2Ops() {
+  OpTable ops = kScalarOps;
+  ops.name = "avx2";
+  ops.linear = avx2::Linear;
+  ops.index_scores = avx2::IndexScores;
+  ops.sparse_attention = avx2::SparseAttention;
+  ops.expert_gate_up = avx2::ExpertGateUp;
+  ops.expert_down = avx2::ExpertDown;
+  return ops;
+}
+
 constexpr OpTable Avx512Ops() {
   OpTable ops = kScalarOps;
   ops.name = "avx512";
@@ -57,6 +69,7 @@ constexpr OpTable Avx512Bf16Ops() {
   return ops;
 }
 
+constexpr OpTable kAvx2Ops = Avx2Ops();
 constexpr OpTable kAvx512Ops = Avx512Ops();
 constexpr OpTable kAvx512Bf16Ops = Avx512Bf16Ops();
 
@@ -68,19 +81,24 @@ bool DotIsFast(const base::Machine& machine) {
 
 std::vector<const OpTable*> SupportedOps(const base::Machine& machine) {
   std::vector<const OpTable*> tables = {&kScalarOps};
+  if (machine.isa.avx2) tables.push_back(&kAvx2Ops);
   if (machine.isa.avx512_bf16) tables.push_back(&kAvx512Bf16Ops);
   if (machine.isa.avx512) tables.push_back(&kAvx512Ops);
-  if (machine.isa.avx512_bf16 && DotIsFast(machine)) std::swap(tables[1], tables[2]);
+  if (machine.isa.avx512_bf16 && DotIsFast(machine)) {
+    std::iter_swap(tables.end() - 2, tables.end() - 1);
+  }
   return tables;
 }
 
 bool Supports(const base::Machine& machine, OpChoice choice) {
+  if (choice == OpChoice::kAvx2) return machine.isa.avx2;
   return choice != OpChoice::kAvx512 || machine.isa.avx512;
 }
 
 const OpTable& SelectOps(const base::Machine& machine, OpChoice choice) {
   CHECK(Supports(machine, choice));
   if (choice == OpChoice::kScalar) return kScalarOps;
+  if (choice == OpChoice::kAvx2) return kAvx2Ops;
   return *SupportedOps(machine).back();
 }
 

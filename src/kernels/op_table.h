@@ -45,7 +45,7 @@ struct OpTable {
   void (*expert_down)(const ExpertArgs&, const base::WorkerRank&);
 };
 
-enum class OpChoice { kAuto, kScalar, kAvx512 };
+enum class OpChoice { kAuto, kScalar, kAvx2, kAvx512 };
 
 // Every table that this machine can run, the scalar one first and the one that kAuto takes last.
 std::vector<const OpTable*> SupportedOps(const base::Machine& machine);

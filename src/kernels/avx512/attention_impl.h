@@ -8,7 +8,7 @@
 
 #include "kernels/attention_keys.h"
 #include "kernels/avx512/rows.h"
-#include "kernels/avx512/scratch.h"
+#include "kernels/scratch.h"
 #include "kernels/packed_layout.h"
 
 namespace fulgur::kernels::avx512 {

@@ -3,7 +3,7 @@
 
 #include "kernels/avx512/avx512_ops.h"
 #include "kernels/avx512/rows.h"
-#include "kernels/avx512/scratch.h"
+#include "kernels/scratch.h"
 #include "kernels/packed_layout.h"
 
 namespace fulgur::kernels::avx512 {

@@ -4,7 +4,7 @@
 // holds for four streams, which is what the architecture has; other counts take the scalar ops.
 #include "kernels/avx512/avx512_ops.h"
 #include "kernels/avx512/rows.h"
-#include "kernels/avx512/scratch.h"
+#include "kernels/scratch.h"
 #include "kernels/packed_layout.h"
 #include "kernels/scalar/scalar_ops.h"
 
@@ -180,6 +180,9 @@ void CollapseRow(const HcPreArgs& args, int64_t source, int64_t row, const float
           _mm512_fmadd_ps(_mm512_set1_ps(pre[j]), LoadLanes(streams + j * hidden, i, hidden), sum);
     }
     StoreLanes(y, i, hidden, sum);
+  }
+  if (args.collapsed != nullptr) {
+    __builtin_memcpy(args.collapsed + row * hidden, y, static_cast<size_t>(hidden) * 4);
   }
   ScaleRow(y, hidden, RmsScale(y, hidden, args.rms_eps), args.norm_weight, y);
   StoreRow(y, hidden, row, args.out);

@@ -2,7 +2,7 @@
 // the cache, four bytes at a time; the queries of a row are packed once, 16 heads to a word.
 #include "kernels/avx512/avx512_ops.h"
 #include "kernels/avx512/rows.h"
-#include "kernels/avx512/scratch.h"
+#include "kernels/scratch.h"
 #include "kernels/packed_layout.h"
 #include "kernels/scalar/scalar_ops.h"
 

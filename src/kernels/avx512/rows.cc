@@ -2,7 +2,7 @@
 #include "kernels/avx512/rows.h"
 
 #include "kernels/avx512/avx512_ops.h"
-#include "kernels/avx512/scratch.h"
+#include "kernels/scratch.h"
 
 namespace fulgur::kernels::avx512 {
 namespace {

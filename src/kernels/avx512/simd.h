@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#define FULGUR_INLINE inline __attribute__((always_inline))
+#include "kernels/always_inline.h"
 
 namespace fulgur::kernels::avx512 {
 

@@ -76,11 +76,7 @@ void AttendHead(const AttentionArgs& args, const AttentionKeys& keys, int64_t ro
   for (int64_t d = 0; d < args.dim; ++d) {
     out[d] = static_cast<float>(sums[d] * shrink / softmax.sum());
   }
-  Rotate(out, args.dim, args.rope + row * args.rope_dim, args.rope_dim, -1.0F);
-  RowsOut rows;
-  rows.f32 = args.out_f32;
-  rows.bf16 = args.out_bf16;
-  StoreRow(out, args.dim, row * args.heads + head, rows);
+  WriteAttended(args, row, head, out);
 }
 
 }  // namespace
@@ -93,6 +89,14 @@ void HeadRows(std::span<const HeadRowsJob> jobs, const base::WorkerRank& worker)
       WriteHead(job, unit / job.heads, unit % job.heads);
     }
   }
+}
+
+void WriteAttended(const AttentionArgs& args, int64_t row, int64_t head, float* values) {
+  Rotate(values, args.dim, args.rope + row * args.rope_dim, args.rope_dim, -1.0F);
+  RowsOut rows;
+  rows.f32 = args.out_f32;
+  rows.bf16 = args.out_bf16;
+  StoreRow(values, args.dim, row * args.heads + head, rows);
 }
 
 void SparseAttention(const AttentionArgs& args, const base::WorkerRank& worker) {

@@ -142,6 +142,7 @@ void WriteNormedRow(const HcPreArgs& args, int64_t source, int64_t row, const do
   for (int64_t i = 0; i < args.hidden; ++i) {
     y[i] = static_cast<float>(Collapse(args, streams, pre, i));
   }
+  if (args.collapsed != nullptr) std::copy_n(y, args.hidden, args.collapsed + row * args.hidden);
   ScaleRow(y, args.hidden, RmsScale(y, args.hidden, args.rms_eps), args.norm_weight);
   RowsOut others = args.out;
   others.f32 = nullptr;

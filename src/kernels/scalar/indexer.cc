@@ -71,17 +71,20 @@ void SelectBest(const float* scores, int64_t count, int64_t topk, int32_t* selec
 
 }  // namespace
 
-void IndexScores(const IndexArgs& args, const base::WorkerRank& worker) {
+void ScoreKeys(const IndexArgs& args, ScoreKey score, const base::WorkerRank& worker) {
   ForEachRow(args, [&](const IndexSequence& sequence, int64_t row, int64_t position) {
     const int64_t visible = Visible(args, position);
     if (visible <= args.topk) return;
     float* scores = args.scores + (row - args.row_begin) * args.scores_stride;
     const auto [begin, end] = worker.Share(visible);
     for (int64_t entry = begin; entry < end; ++entry) {
-      const std::byte* key = sequence.keys.Row(entry);
-      scores[entry] = args.q_f32 != nullptr ? ScoreF32(args, row, key) : ScoreInt8(args, row, key);
+      scores[entry] = score(args, row, sequence.keys.Row(entry));
     }
   });
+}
+
+void IndexScores(const IndexArgs& args, const base::WorkerRank& worker) {
+  ScoreKeys(args, args.q_f32 != nullptr ? ScoreF32 : ScoreInt8, worker);
 }
 
 void IndexSelect(const IndexArgs& args, const base::WorkerRank& worker) {

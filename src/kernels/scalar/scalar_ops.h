@@ -23,4 +23,14 @@ void IndexScores(const IndexArgs& args, const base::WorkerRank& worker);        
 void IndexSelect(const IndexArgs& args, const base::WorkerRank& worker);           // indexer.cc
 void Route(const RouteArgs& args, const base::WorkerRank& worker);                 // router.cc
 
+// Parts that other tables share.
+
+// Rotates one head's sums back and writes them as the output wants them; `values`: [D],
+// overwritten.
+void WriteAttended(const AttentionArgs& args, int64_t row, int64_t head, float* values);
+
+// The score of an index key (a cache row in the table's key format) for a row of the batch.
+using ScoreKey = float (*)(const IndexArgs& args, int64_t row, const std::byte* key);
+void ScoreKeys(const IndexArgs& args, ScoreKey score, const base::WorkerRank& worker);
+
 }  // namespace fulgur::kernels::scalar

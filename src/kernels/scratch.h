@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace fulgur::kernels::avx512 {
+namespace fulgur::kernels {
 
 // Uses that are live at the same time.
 enum class ScratchUse {
@@ -17,6 +17,7 @@ enum class ScratchUse {
   kSecondTile,
   kGate,
   kAttention,
+  kWideRows,
   kCount
 };
 
@@ -27,4 +28,4 @@ void Require(bool holds, const char* what);
 // At least `bytes` bytes of the calling thread, at a 64-byte boundary; contents are unspecified.
 std::byte* Scratch(ScratchUse use, int64_t bytes);
 
-}  // namespace fulgur::kernels::avx512
+}  // namespace fulgur::kernels

@@ -1,11 +1,11 @@
-#include "kernels/avx512/scratch.h"
+#include "kernels/scratch.h"
 
 #include <array>
 
 #include "base/check.h"
 #include "tensor/buffer.h"
 
-namespace fulgur::kernels::avx512 {
+namespace fulgur::kernels {
 
 void Require(bool holds, const char* what) {
   if (!holds) base::FailCheck(__FILE__, __LINE__, what);
@@ -19,4 +19,4 @@ std::byte* Scratch(ScratchUse use, int64_t bytes) {
   return buffer.data();
 }
 
-}  // namespace fulgur::kernels::avx512
+}  // namespace fulgur::kernels

@@ -1,10 +1,12 @@
-#include "kernels/avx512/gemm.h"
+#include "kernels/row_set.h"
 
-#include "kernels/avx512/scratch.h"
-#include "kernels/avx512/simd.h"
+#include <algorithm>
+#include <numeric>
+
 #include "kernels/packed_layout.h"
+#include "kernels/scratch.h"
 
-namespace fulgur::kernels::avx512 {
+namespace fulgur::kernels {
 namespace {
 
 constexpr int64_t kCachedRowBytes = 384 * 1024;  // of a 1 MB level-2 cache, beside a panel
@@ -57,13 +59,8 @@ void PadRows(const RowSource& source, ActivationFormat format, RowSet& set) {
 }
 
 int32_t SumInt8(const std::byte* x, int64_t n) {
-  const __m512i ones = _mm512_set1_epi8(1);
-  __m512i sum = _mm512_setzero_si512();
-  for (int64_t i = 0; i < n; i += 64) {
-    const __mmask64 mask = n - i >= 64 ? ~0ULL : (1ULL << (n - i)) - 1;
-    sum = _mm512_dpbusd_epi32(sum, ones, _mm512_maskz_loadu_epi8(mask, x + i));
-  }
-  return _mm512_reduce_add_epi32(sum);
+  const auto* values = reinterpret_cast<const int8_t*>(x);
+  return std::accumulate(values, values + n, 0);
 }
 
 }  // namespace
@@ -90,7 +87,7 @@ int64_t RowsAtATime(WeightFormat format, int64_t in) {
                         : activation == ActivationFormat::kBf16 ? 2
                                                                 : 1;
   const int64_t fitting = kCachedRowBytes / (in * bytes) / kRowGrain * kRowGrain;
-  return fitting < kRowGrain ? kRowGrain : MinInt(fitting, kMaxRows);
+  return fitting < kRowGrain ? kRowGrain : std::min(fitting, kMaxRows);
 }
 
-}  // namespace fulgur::kernels::avx512
+}  // namespace fulgur::kernels
