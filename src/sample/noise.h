@@ -29,18 +29,31 @@ inline std::array<uint32_t, 4> Philox(std::array<uint32_t, 4> counter,
 // No noise is larger: the smallest uniform variate is 2^-33.
 inline constexpr double kMaxGumbel = 33 * std::numbers::ln2;
 
+// Draws at one position that must not know of each other.
+enum class NoiseStream : uint32_t {
+  kSample,    // the token, and a draft that is to match it
+  kDraft,     // a draft that is tested by rejection
+  kAccept,    // that test
+  kResidual,  // the token in place of a rejected draft
+};
+
 // The noise of all tokens at one position of one request.
 class PositionNoise {
  public:
-  PositionNoise(uint64_t seed, int64_t position)
+  PositionNoise(uint64_t seed, int64_t position, NoiseStream stream = NoiseStream::kSample)
       : key_{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)},
-        position_(static_cast<uint64_t>(position)) {}
+        position_(static_cast<uint64_t>(position)),
+        stream_(static_cast<uint32_t>(stream)) {}
 
   // Random words of the tokens 4 block .. 4 block + 3.
   std::array<uint32_t, 4> Block(uint32_t block) const {
     return Philox(
-        {block, static_cast<uint32_t>(position_), static_cast<uint32_t>(position_ >> 32), 0}, key_);
+        {block, static_cast<uint32_t>(position_), static_cast<uint32_t>(position_ >> 32), stream_},
+        key_);
   }
+
+  // One number in (0, 1) for the whole position.
+  double Uniform() const { return (static_cast<double>(Block(0)[0]) + 0.5) * 0x1p-32; }
 
   // Gumbel(0, 1) noise of a token.
   double Gumbel(int32_t token) const {
@@ -57,6 +70,7 @@ class PositionNoise {
  private:
   std::array<uint32_t, 2> key_;
   uint64_t position_;
+  uint32_t stream_;
 };
 
 }  // namespace fulgur::sample

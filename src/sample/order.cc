@@ -61,6 +61,16 @@ void TopIndices(std::span<const float> values, int64_t count, std::vector<int32_
   std::sort_heap(out.begin(), out.end(), before);
 }
 
+float TopGap(std::span<const float> values) {
+  const float first = Max(values);
+  const auto place = std::find(values.begin(), values.end(), first);
+  const auto before = std::span(values.begin(), place);
+  const auto after = std::span(place + 1, values.end());
+  if (before.empty()) return first - Max(after);
+  if (after.empty()) return first - Max(before);
+  return first - std::max(Max(before), Max(after));
+}
+
 int32_t RankOf(std::span<const float> values, int32_t index) {
   const auto place = static_cast<size_t>(index);
   const float value = values[place];

@@ -20,6 +20,9 @@ int32_t ArgMax(std::span<const float> values);
 // The first `count` indices in the order, best first, into `out`; `out` is reused, not reallocated.
 void TopIndices(std::span<const float> values, int64_t count, std::vector<int32_t>& out);
 
+// By how much the largest value exceeds the second largest; at least two values.
+float TopGap(std::span<const float> values);
+
 // How many indices come before `index`, plus one.
 int32_t RankOf(std::span<const float> values, int32_t index);
 

@@ -68,5 +68,16 @@ TEST(Order, FindsEveryKindOfBadValue) {
   }
 }
 
+TEST(TopGap, IsTheLeadOfTheBest) {
+  EXPECT_EQ(TopGap(std::vector<float>{1, 4, 2.5F}), 1.5F);
+  EXPECT_EQ(TopGap(std::vector<float>{4, 1}), 3.0F);
+  EXPECT_EQ(TopGap(std::vector<float>{1, 4}), 3.0F);
+  EXPECT_EQ(TopGap(std::vector<float>{4, 1, 4}), 0.0F);
+  std::vector<float> many(100, 0.0F);
+  many[40] = 2.0F;
+  many[77] = 1.0F;
+  EXPECT_EQ(TopGap(many), 1.0F);
+}
+
 }  // namespace
 }  // namespace fulgur::sample

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 
 #include "absl/status/status.h"
+#include "base/status_macros.h"
 #include "sample/noise.h"
 #include "sample/order.h"
 
@@ -87,8 +89,7 @@ int32_t RunRace(std::span<const float> scores, const Cut& cut, int32_t favourite
 Sampler::Sampler(int64_t vocab_size)
     : scores_(static_cast<size_t>(vocab_size)), counts_(static_cast<size_t>(vocab_size), 0) {}
 
-absl::StatusOr<int32_t> Sampler::Sample(std::span<const float> logits,
-                                        const TokenContext& context) {
+absl::StatusOr<int32_t> Sampler::Shape(std::span<const float> logits, const TokenContext& context) {
   if (HasNonFinite(logits)) {
     return absl::InternalError("the model computed a logit that is not a finite number");
   }
@@ -98,14 +99,39 @@ absl::StatusOr<int32_t> Sampler::Sample(std::span<const float> logits,
     return absl::InvalidArgumentError(
         "allowed_token_ids, bad_words and min_tokens together leave no token to choose");
   }
-  const SamplingParams& params = context.params;
-  if (params.temperature < kGreedyTemperature) return best;
-
+  if (context.params.greedy()) return best;
   // Relative to the best, so that no temperature overflows.
   const float top = scores_[static_cast<size_t>(best)];
-  for (float& score : scores_) score = (score - top) / params.temperature;
-  const Cut cut = Truncate(scores_, params, truncation_);
+  for (float& score : scores_) score = (score - top) / context.params.temperature;
+  return best;
+}
+
+absl::StatusOr<int32_t> Sampler::Sample(std::span<const float> logits,
+                                        const TokenContext& context) {
+  ASSIGN_OR_RETURN(const int32_t best, Shape(logits, context));
+  if (context.params.greedy()) return best;
+  const Cut cut = Truncate(scores_, context.params, truncation_);
   return RunRace(scores_, cut, best, PositionNoise(context.seed, context.position()));
+}
+
+absl::Status Sampler::Distribution(std::span<const float> logits, const TokenContext& context,
+                                   std::span<float> probabilities) {
+  ASSIGN_OR_RETURN(const int32_t best, Shape(logits, context));
+  std::fill(probabilities.begin(), probabilities.end(), 0.0F);
+  if (context.params.greedy()) {
+    probabilities[static_cast<size_t>(best)] = 1.0F;
+    return absl::OkStatus();
+  }
+  const Cut cut = Truncate(scores_, context.params, truncation_);
+  double sum = 0.0;
+  for (size_t v = 0; v < scores_.size(); ++v) {
+    if (!cut.Keeps(scores_[v], static_cast<int32_t>(v))) continue;
+    probabilities[v] = std::exp(scores_[v]);
+    sum += probabilities[v];
+  }
+  const auto scale = static_cast<float>(1.0 / sum);
+  for (float& probability : probabilities) probability *= scale;
+  return absl::OkStatus();
 }
 
 void Sampler::Process(std::span<const float> logits, const TokenContext& context) {

@@ -15,9 +15,6 @@
 
 namespace fulgur::sample {
 
-// Below this a temperature means greedy.
-inline constexpr float kGreedyTemperature = 1e-5F;
-
 // What a request has said and wants said. All ids are inside the vocabulary.
 struct TokenContext {
   const SamplingParams& params;
@@ -38,7 +35,15 @@ class Sampler {
   // masks leave no token. Does not allocate after warm-up.
   absl::StatusOr<int32_t> Sample(std::span<const float> logits, const TokenContext& context);
 
+  // The distribution that Sample draws from, as probabilities [V]; greedy: all on one token. The
+  // same errors.
+  absl::Status Distribution(std::span<const float> logits, const TokenContext& context,
+                            std::span<float> probabilities);
+
  private:
+  // All steps but the noise: raw logits -> scores_, relative to the best token, which is returned.
+  // Greedy rows end before the temperature.
+  absl::StatusOr<int32_t> Shape(std::span<const float> logits, const TokenContext& context);
   // The processors up to the penalties: raw logits -> scores_.
   void Process(std::span<const float> logits, const TokenContext& context);
   void MaskAllBut(std::span<const float> logits, std::span<const int32_t> allowed);

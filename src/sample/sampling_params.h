@@ -9,6 +9,9 @@
 
 namespace fulgur::sample {
 
+// Below this a temperature means greedy.
+inline constexpr float kGreedyTemperature = 1e-5F;
+
 struct SamplingParams {
   float temperature = 1.0F;         // >= 0; 0 is greedy
   float top_p = 1.0F;               // (0, 1]
@@ -31,6 +34,8 @@ struct SamplingParams {
 
   std::optional<int32_t> num_logprobs;  // alternatives per generated token; 0: only the chosen one
   std::optional<int32_t> num_prompt_logprobs;  // the same for the prompt
+
+  bool greedy() const { return temperature < kGreedyTemperature; }
 };
 
 }  // namespace fulgur::sample
