@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "server/answer_json.h"
-#include "server/api_error.h"
 #include "server/random_id.h"
 #include "server/stream_answer.h"
+#include "server/whole_answer.h"
 
 namespace fulgur::server {
 namespace {
@@ -150,77 +150,48 @@ class ChatStreamAnswer : public StreamAnswer {
   std::vector<bool> opened_;
 };
 
-class ChatWholeAnswer : public Answer {
+class ChatWholeAnswer : public WholeAnswer {
  public:
   explicit ChatWholeAnswer(AnswerContext context)
-      : context_(std::move(context)), choices_(context_.num_choices()) {}
-
-  void Begin() override {}
-
-  void SetPromptLogprobs(size_t, PromptLogprobs logprobs) override {
-    prompt_logprobs_ = std::move(logprobs);
-  }
-
-  void Update(size_t choice, ChoiceUpdate update, const Usage&) override {
-    Choice& state = choices_[choice];
-    state.output.Append(update.deltas);
-    for (auto& token : update.tokens) state.tokens.push_back(std::move(token));
-    if (update.finish) state.finish = *std::move(update.finish);
-  }
-
-  void End(const Usage& usage) override {
-    const GenerationRequest& request = context_.request();
-    JsonWriter json(AnswerHead(context_, "chat.completion"));
-    json.Key("choices").BeginArray();
-    for (size_t i = 0; i < choices_.size(); ++i) WriteChoice(i, &json);
-    json.EndArray().NullField("service_tier");
-    json.OptionalField("system_fingerprint", context_.fingerprint).Key("usage");
-    WriteUsage(context_, usage, &json);
-    const JobPrompt& prompt = context_.job->prompts.front();
-    json.FieldOrNull("prompt_logprobs", request.prompt_logprobs.has_value(),
-                     [&] { WritePromptLogprobs(context_, prompt_logprobs_, &json); });
-    json.FieldOrNull("prompt_token_ids", request.return_token_ids,
-                     [&] { WriteIds(prompt.tokens, &json); });
-    json.FieldOrNull("prompt_text", request.return_prompt_text, [&] { json.String(prompt.text); });
-    json.NullField("kv_transfer_params").EndObject();
-    SendJson(*context_.response, json.Take());
-  }
-
-  void Fail(const absl::Status& error) override { context_.response->Send(ToErrorResponse(error)); }
+      : WholeAnswer(std::move(context), "chat.completion") {}
 
  private:
-  struct Choice {
-    text::ParsedOutput output;
-    std::vector<engine::OutputToken> tokens;
-    ChoiceFinish finish;
-  };
+  void WritePromptFields(JsonWriter* json) const override {
+    const GenerationRequest& request = context().request();
+    const JobPrompt& prompt = context().job->prompts.front();
+    json->FieldOrNull("prompt_logprobs", request.prompt_logprobs.has_value(),
+                      [&] { WritePromptLogprobs(context(), prompt_logprobs(0), json); });
+    json->FieldOrNull("prompt_token_ids", request.return_token_ids,
+                      [&] { WriteIds(prompt.tokens, json); });
+    json->FieldOrNull("prompt_text", request.return_prompt_text,
+                      [&] { json->String(prompt.text); });
+  }
 
-  void WriteChoice(size_t index, JsonWriter* json) const {
-    const Choice& choice = choices_[index];
+  void WriteChoice(size_t index, const Choice& choice, JsonWriter* json) const override {
     json->BeginObject().Field("index", index).Key("message");
     WriteMessage(choice, json);
-    json->FieldOrNull("logprobs", context_.request().logprobs.has_value(),
-                      [&] { WriteChatLogprobs(context_, choice.tokens, json); });
+    json->FieldOrNull("logprobs", context().request().logprobs.has_value(),
+                      [&] { WriteChatLogprobs(context(), choice.tokens, json); });
     json->Field("finish_reason", choice.finish.reason);
     WriteStopReason(choice.finish, json);
-    json->FieldOrNull("token_ids", context_.request().return_token_ids,
+    json->FieldOrNull("token_ids", context().request().return_token_ids,
                       [&] { WriteTokenIds(choice.tokens, json); });
     json->NullField("routed_experts").EndObject();
   }
 
   void WriteMessage(const Choice& choice, JsonWriter* json) const {
-    json->BeginObject().Field("role", context_.options->chat.response_role);
-    std::string content = context_.job->echo_text + choice.output.content;
-    bool forced = context_.job->tool_choice == ToolChoice::kRequired ||
-                  context_.job->tool_choice == ToolChoice::kNamed;
+    json->BeginObject().Field("role", context().options->chat.response_role);
+    std::string content = context().job->echo_text + choice.output.content;
+    bool forced = context().job->tool_choice == ToolChoice::kRequired ||
+                  context().job->tool_choice == ToolChoice::kNamed;
     json->FieldOrNull("content", !content.empty() || forced, [&] { json->String(content); });
     for (const char* key : {"refusal", "annotations", "audio", "function_call"}) {
       json->NullField(key);
     }
     if (!choice.output.tool_calls.empty()) WriteCalls(choice.output.tool_calls, json);
-    if (context_.job->include_reasoning && !choice.output.reasoning.empty()) {
-      WriteReasoning(context_.options->chat.reasoning_field, choice.output.reasoning, json);
-    } else if (context_.options->chat.reasoning_field != ReasoningField::kReasoningContent) {
+    if (context().job->include_reasoning && !choice.output.reasoning.empty()) {
+      WriteReasoning(context().options->chat.reasoning_field, choice.output.reasoning, json);
+    } else if (context().options->chat.reasoning_field != ReasoningField::kReasoningContent) {
       json->NullField("reasoning");
     }
     json->EndObject();
@@ -235,10 +206,6 @@ class ChatWholeAnswer : public Answer {
     }
     json->EndArray();
   }
-
-  AnswerContext context_;
-  std::vector<Choice> choices_;
-  PromptLogprobs prompt_logprobs_;
 };
 
 }  // namespace

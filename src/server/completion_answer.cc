@@ -2,8 +2,8 @@
 #include <utility>
 
 #include "server/answer_json.h"
-#include "server/api_error.h"
 #include "server/stream_answer.h"
+#include "server/whole_answer.h"
 
 namespace fulgur::server {
 namespace {
@@ -80,56 +80,22 @@ class CompletionStreamAnswer : public StreamAnswer {
   std::vector<PromptLogprobs> prompt_logprobs_;  // by prompt
 };
 
-class CompletionWholeAnswer : public Answer {
+class CompletionWholeAnswer : public WholeAnswer {
  public:
   explicit CompletionWholeAnswer(AnswerContext context)
-      : context_(std::move(context)),
-        choices_(context_.num_choices()),
-        prompt_logprobs_(context_.job->prompts.size()) {}
-
-  void Begin() override {}
-
-  void SetPromptLogprobs(size_t prompt, PromptLogprobs logprobs) override {
-    prompt_logprobs_[prompt] = std::move(logprobs);
-  }
-
-  void Update(size_t choice, ChoiceUpdate update, const Usage&) override {
-    Choice& state = choices_[choice];
-    state.text += Join(update.deltas);
-    for (auto& token : update.tokens) state.tokens.push_back(std::move(token));
-    if (update.finish) state.finish = *std::move(update.finish);
-  }
-
-  void End(const Usage& usage) override {
-    JsonWriter json(AnswerHead(context_, "text_completion"));
-    json.Key("choices").BeginArray();
-    for (size_t i = 0; i < choices_.size(); ++i) WriteChoice(i, &json);
-    json.EndArray().NullField("service_tier");
-    json.OptionalField("system_fingerprint", context_.fingerprint).Key("usage");
-    WriteUsage(context_, usage, &json);
-    json.NullField("kv_transfer_params").EndObject();
-    SendJson(*context_.response, json.Take());
-  }
-
-  void Fail(const absl::Status& error) override { context_.response->Send(ToErrorResponse(error)); }
+      : WholeAnswer(std::move(context), "text_completion") {}
 
  private:
-  struct Choice {
-    std::string text;
-    std::vector<engine::OutputToken> tokens;
-    ChoiceFinish finish;
-  };
-
-  void WriteChoice(size_t index, JsonWriter* json) const {
-    const GenerationRequest& request = context_.request();
-    const Choice& choice = choices_[index];
-    size_t prompt_index = context_.prompt_of(index);
-    const JobPrompt& prompt = context_.job->prompts[prompt_index];
+  void WriteChoice(size_t index, const Choice& choice, JsonWriter* json) const override {
+    const GenerationRequest& request = context().request();
+    const size_t prompt_index = context().prompt_of(index);
+    const JobPrompt& prompt = context().job->prompts[prompt_index];
+    const std::string& text = choice.output.content;
     json->BeginObject().Field("index", index);
-    json->Field("text", request.echo ? prompt.text + choice.text : choice.text).Key("logprobs");
+    json->Field("text", request.echo ? prompt.text + text : text).Key("logprobs");
     if (request.logprobs) {
-      CompletionLogprobs logprobs(context_, 0);
-      if (request.echo) logprobs.AddPrompt(prompt.tokens, prompt_logprobs_[prompt_index]);
+      CompletionLogprobs logprobs(context(), 0);
+      if (request.echo) logprobs.AddPrompt(prompt.tokens, prompt_logprobs(prompt_index));
       for (const auto& token : choice.tokens) logprobs.Add(token);
       logprobs.Write(json);
     } else {
@@ -137,18 +103,14 @@ class CompletionWholeAnswer : public Answer {
     }
     json->Field("finish_reason", choice.finish.reason);
     WriteStopReason(choice.finish, json);
-    bool show_ids = request.return_token_ids || context_.tokenizer == nullptr;
+    bool show_ids = request.return_token_ids || context().tokenizer == nullptr;
     json->FieldOrNull("token_ids", show_ids, [&] { WriteTokenIds(choice.tokens, json); });
     json->FieldOrNull("prompt_logprobs", request.prompt_logprobs.has_value(),
-                      [&] { WritePromptLogprobs(context_, prompt_logprobs_[prompt_index], json); });
+                      [&] { WritePromptLogprobs(context(), prompt_logprobs(prompt_index), json); });
     json->FieldOrNull("prompt_token_ids", request.return_token_ids,
                       [&] { WriteIds(prompt.tokens, json); });
     json->NullField("routed_experts").EndObject();
   }
-
-  AnswerContext context_;
-  std::vector<Choice> choices_;
-  std::vector<PromptLogprobs> prompt_logprobs_;  // by prompt
 };
 
 }  // namespace

@@ -72,6 +72,9 @@ class HttpHandler {
   virtual HttpResponse ProtocolError(int status, std::string_view message) = 0;
 };
 
+// What HttpServer::Create would say of certificate, key and ciphers, without listening.
+absl::Status CheckTls(const ListenOptions& options);
+
 class HttpServer {
  public:
   virtual ~HttpServer() = default;
