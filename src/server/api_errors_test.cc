@@ -41,6 +41,14 @@ constexpr char kMalformed[] = "Bad Request";
 const Json kTool = Json::parse(
     R"({"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}})");
 
+// An assistant message that calls f.
+Json Call(const std::string& id) {
+  const Json function = {{"name", "f"}, {"arguments", "{}"}};
+  return {{"role", "assistant"},
+          {"content", nullptr},
+          {"tool_calls", {{{"id", id}, {"type", "function"}, {"function", function}}}}};
+}
+
 std::vector<ErrorCase> SharedCases() {
   return {
       {"n 0", {{"n", 0}}, 400, kRule, "n", "n must be at least 1, got 0."},
@@ -134,6 +142,12 @@ std::vector<ErrorCase> SharedCases() {
        kRule,
        "allowed_token_ids",
        "out-of-vocab"},
+      {"no allowed id",
+       {{"allowed_token_ids", Json::array()}},
+       400,
+       kRule,
+       "allowed_token_ids",
+       "allowed_token_ids must not be empty"},
       {"schema missing",
        {{"response_format", {{"type", "json_schema"}}}},
        400,
@@ -236,6 +250,18 @@ std::vector<ErrorCase> ChatCases() {
        "messages",
        "Invalid role: pirate"},
       {"no role", {{"messages", {{{"content", "x"}}}}}, 400, kRule, "messages", "role"},
+      {"no content",
+       {{"messages", {{{"role", "user"}, {"contents", "x"}}}}},
+       400,
+       kRule,
+       "messages",
+       "`messages[0].content` is required: a text or a list of parts"},
+      {"no content of a result",
+       {{"messages", {{{"role", "user"}, {"content", "x"}}, {{"role", "tool"}}}}},
+       400,
+       kRule,
+       "messages",
+       "`messages[1].content` is required"},
       {"image",
        {{"messages",
          {{{"role", "user"},
@@ -286,6 +312,12 @@ std::vector<ErrorCase> ChatCases() {
        kRule,
        "continue_final_message",
        "Cannot set both `continue_final_message` and `add_generation_prompt` to True."},
+      {"default flag",
+       {{"continue_final_message", true}},
+       400,
+       kRule,
+       "continue_final_message",
+       "send \"add_generation_prompt\": false along."},
       {"continue a user",
        {{"continue_final_message", true}, {"add_generation_prompt", false}},
        400,
@@ -394,6 +426,12 @@ std::vector<ErrorCase> CompletionCases() {
        kRule,
        "prompt",
        "Token id 2147483647 is out of vocabulary"},
+      {"too many choices",
+       {{"prompt", std::vector<std::string>(129, "x")}, {"n", 128}},
+       400,
+       kRule,
+       "n",
+       "129 prompts with n=128 make 16512 choices; one request may ask for 16384."},
       {"logprobs", {{"logprobs", -1}}, 400, kRule, "logprobs", "non-negative"},
       {"logprobs 21", {{"logprobs", 21}}, 400, kRule, "logprobs", "max allowed: 20"},
       {"max_tokens 0 without echo",
@@ -480,10 +518,79 @@ TEST_F(ApiErrorsTest, PromptsAtTheLimit) {
   std::string text;
   for (int i = 0; i < 60; ++i) text += "\xE2\x82\xAC";  // three tokens each
   ExpectError(server.Chat({{"messages", UserMessage(text)}}),
-              {"chat", {}, 400, kRule, "input_tokens", "maximum context length is 64 tokens"});
+              {"chat",
+               {},
+               400,
+               kRule,
+               "input_tokens",
+               "maximum context length is 64 tokens. However, your prompt contains 184 input "
+               "tokens, which exceeds this limit even without any output tokens."});
   // So long a text cannot fit whatever its tokens are: it is not tokenised at all.
-  ExpectError(server.Chat({{"messages", UserMessage(std::string(1 << 20, 'x'))}}),
-              {"long", {}, 400, kRule, "input_text", "maximum context length is 64 tokens"});
+  const Json endless = {{"messages", UserMessage(std::string(1 << 20, 'x'))}};
+  ExpectError(server.Chat(endless),
+              {"long",
+               {},
+               400,
+               kRule,
+               "input_text",
+               "maximum context length is 64 tokens. However, your prompt contains 1048576 bytes "
+               "of text, which make at least"});
+  Json body = endless;
+  body["max_tokens"] = 60;
+  ExpectError(server.Chat(body),
+              {"long and output",
+               {},
+               400,
+               kRule,
+               "input_text",
+               "However, you requested 60 output tokens, which leave 4 tokens, and your prompt"});
+  body["max_tokens"] = 64;
+  ExpectError(server.Chat(body),
+              {"output alone",
+               {},
+               400,
+               kRule,
+               "input_text",
+               "However, you requested 64 output tokens, which leave no room for a prompt, and"});
+}
+
+// What a lenient server takes, on purpose, because clients send it.
+TEST_F(ApiErrorsTest, UnusualRequestsThatAreFine) {
+  server_.Say("ok");
+  for (const Json& fields :
+       std::vector<Json>{{{"max_tokens", true}},  // 1, as for every number
+                         {{"best_of", 3}},        // an unknown field
+                         {{"messages", {{{"role", "tool"}, {"content", "42"}}}}},
+                         {{"messages", {{{"role", "user"}, {"content", nullptr}}}}},
+                         {{"messages", {{{"role", "assistant"}, {"reasoning", "Hm."}}}}},
+                         {{"messages",
+                           {{{"role", "user"}, {"content", "x"}},
+                            {{"role", "assistant"}, {"content", ""}},
+                            {{"role", "user"}, {"content", "y"}}}}}}) {
+    Json body = chat_;
+    body.update(fields);
+    auto response = server_.Chat(body);
+    EXPECT_EQ(response.status, 200) << fields << response.body;
+  }
+  // Results apart from their calls: a developer message between, in turns, of an unknown call.
+  const Json call_a = Call("a"), call_b = Call("b");
+  const Json result_a = {{"role", "tool"}, {"tool_call_id", "a"}, {"content", "A"}};
+  const Json result_b = {{"role", "tool"}, {"tool_call_id", "b"}, {"content", "B"}};
+  const Json developer = {{"role", "developer"}, {"content", "Be brief."}};
+  const Json both = {{"role", "assistant"},
+                     {"content", nullptr},
+                     {"tool_calls", {call_a["tool_calls"][0], call_b["tool_calls"][0]}}};
+  for (const Json& later : std::vector<Json>{{call_a, developer, result_a},
+                                             {call_a, result_a, call_b, result_b},
+                                             {both, result_b, result_a},
+                                             {call_a, result_b}}) {
+    Json body = chat_;
+    for (const Json& message : later) body["messages"].push_back(message);
+    EXPECT_EQ(server_.Chat(body).status, 200) << later;
+  }
+  Json body = chat_;
+  body["max_tokens"] = true;
+  EXPECT_EQ(Json::parse(server_.Chat(body).body)["usage"]["completion_tokens"], 1);
 }
 
 TEST_F(ApiErrorsTest, ToolFlags) {
@@ -519,10 +626,25 @@ TEST_F(ApiErrorsTest, ToolFlags) {
 
 TEST_F(ApiErrorsTest, BodiesThatAreNoRequest) {
   for (const char* path : {"/v1/chat/completions", "/v1/completions", "/tokenize", "/detokenize"}) {
-    for (const char* body :
-         {"{", "[]", "\"x\"", "{\"a\":\"\xff\"}", "{\"a\":\"\\ud800\"}", "nope"}) {
+    for (const auto& [body, message] : std::vector<std::pair<std::string, std::string>>{
+             {"{",
+              "line 1, column 2 (byte 1): a member's name in double quotes was expected; the "
+              "text ends here"},
+             {"[]", "the body must be a JSON object"},
+             {"\"x\"", "the body must be a JSON object"},
+             {"{\"a\":\"\xff\"}", "not valid UTF-8 at byte 6"},
+             {"{\"a\":\"\\ud800\"}", "half of a surrogate pair, which is no character"},
+             {"{\n \"a\": bad}",
+              "The body is not valid JSON at line 2, column 7 (byte 8): a value "
+              "was expected"},
+             {"{bad", "column 2 (byte 1): a member's name in double quotes was expected"},
+             {"{\"a\": 1,}", "column 9 (byte 8): a member's name in double quotes was expected"},
+             {"{\"a\":" + std::string(500, '['), "nested deeper than 128 levels"},
+             {"{\"a\":" + std::string(500, '[') + std::string(500, ']') + "}",
+              "nests deeper than 128 levels"},
+             {"nope", "the body must be a JSON object"}}) {
       ExpectError(server_.Connect().Post(path, body),
-                  {std::string(path) + body, {}, 400, kMalformed, "null", ""});
+                  {path + body, {}, 400, kMalformed, "null", message});
     }
     for (const char* type : {"text/plain", "application/jsonx", "multipart/form-data"}) {
       ExpectError(server_.Connect().Post(path, "{}", {{"Content-Type", type}}),
@@ -541,15 +663,52 @@ TEST_F(ApiErrorsTest, BodiesThatAreNoRequest) {
 }
 
 TEST_F(ApiErrorsTest, PathsAndMethods) {
-  for (const char* path : {"/", "/v1", "/v1/chat/completions/", "/v2/models", "/nope", "//health",
-                           "/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/v1/models/nope"}) {
-    ExpectError(server_.Get(path), {path, {}, 404, "Not Found", "null", "Not Found"});
+  for (const char* path : {"/", "/v1", "/v2/models", "/nope", "//health", "/../../etc/passwd",
+                           "/%2e%2e/%2e%2e/etc/passwd"}) {
+    ExpectError(server_.Get(path), {path,
+                                    {},
+                                    404,
+                                    "Not Found",
+                                    "null",
+                                    "requests go to /v1/chat/completions or /v1/completions."});
   }
+  // What a client sends is shown only in a form that fits into JSON and into a log line.
+  ExpectError(server_.Get("/%ff%0a%22x"),
+              {"bytes", {}, 404, "Not Found", "null", "no path /\\xff\\x0a\\x22x; requests go to"});
+  for (const auto& [path, near] : std::vector<std::pair<std::string, std::string>>{
+           {"/v1/chat/completions/", "/v1/chat/completions"},
+           {"/completions", "/v1/completions"},
+           {"/health/", "/health"}}) {
+    ExpectError(server_.Get(path),
+                {path,
+                 {},
+                 404,
+                 "Not Found",
+                 "null",
+                 "this server has no path " + path + "; perhaps you mean " + near + "."});
+  }
+  for (const char* model : {"nope", "a/b", "dsv4/x"}) {
+    ExpectError(
+        server_.Get(std::string("/v1/models/") + model),
+        {model,
+         {},
+         404,
+         "NotFoundError",
+         "model",
+         "The model `" + std::string(model) + "` does not exist. Valid aliases: dsv4, alias."});
+  }
+  ExpectError(server_.Get("/v1/models/"),
+              {"no model", {}, 404, "NotFoundError", "model", "needs the name of a model"});
   for (const char* method : {"GET", "PUT", "DELETE", "PATCH", "BREW"}) {
     auto client = server_.Connect();
     client.Send(testing::HttpClient::RequestText(method, "/v1/chat/completions"));
     auto response = client.Read();
-    ExpectError(response, {method, {}, 405, "Method Not Allowed", "null", "Method Not Allowed"});
+    ExpectError(response, {method,
+                           {},
+                           405,
+                           "Method Not Allowed",
+                           "null",
+                           "/v1/chat/completions takes POST, not " + std::string(method)});
     EXPECT_EQ(response.Header("Allow"), "POST");
   }
   EXPECT_EQ(server_.Connect().Post("/health", "{}").status, 405);

@@ -274,6 +274,22 @@ TEST_F(ChatApiTest, ToolCalls) {
   EXPECT_EQ(none["finish_reason"], "stop");
 }
 
+TEST_F(ChatApiTest, DefaultsMayBeSpeltOut) {
+  server_.Say(TwoCalls());
+  Json body = request_;
+  body["tools"] = kTools;
+  const Json plain = Chat(body)["choices"][0];
+  const auto prompt = server_.engine().requests().back().prompt;
+  body.update({{"tool_choice", "auto"}, {"parallel_tool_calls", true}, {"n", 1}});
+  Json choice = Chat(body)["choices"][0];
+  EXPECT_EQ(server_.engine().requests().back().prompt, prompt);
+  EXPECT_EQ(choice["finish_reason"], plain["finish_reason"]);
+  EXPECT_EQ(choice["message"]["tool_calls"].size(), 2);
+  body["tools"][0]["function"]["strict"] = true;
+  choice = Chat(body)["choices"][0];
+  EXPECT_EQ(choice["message"]["tool_calls"].size(), 2);
+}
+
 TEST_F(ChatApiTest, CutCallsEndWithLength) {
   std::string text = TwoCalls();
   server_.Say(text.substr(0, text.find("days")), engine::FinishReason::kLength);
@@ -285,6 +301,34 @@ TEST_F(ChatApiTest, CutCallsEndWithLength) {
   EXPECT_EQ(streamed.finish, "length");
   EXPECT_THAT(choice["message"]["content"].get<std::string>(), Not(HasSubstr("DSML")));
   EXPECT_THAT(streamed.content, Not(HasSubstr("DSML")));
+}
+
+// Tags outside of a call reach nobody, streamed or whole, and the log says that there were some.
+TEST_F(ChatApiTest, StrayMarkupIsLeftOut) {
+  Json body = request_;
+  body["tools"] = kTools;
+  for (const std::string& text :
+       {std::string("</think>Done.\n</@invoke>\n</@tool_calls>"),
+        std::string("</think>Done.\n<@parameter name=\"city\" string=\"true\">"),
+        std::string("</think>Done.\n\n<@tool_ca"), std::string("</think>Done.\n</@par"),
+        std::string("</think>Done.\n\n<@tool_calls>\nweather(Oslo)\n</@tool_calls>"),
+        std::string("</think>Done.\n<@invoke name=\"weather\">\n<@parameter name=\"city\">Os")}) {
+    for (auto end : {engine::FinishReason::kStop, engine::FinishReason::kLength}) {
+      server_.Say(Dsml(text), end);
+      ::testing::internal::CaptureStdout();
+      const Json choice = Chat(body)["choices"][0];
+      Streamed streamed = Collect(Stream(body));
+      const std::string log = ::testing::internal::GetCapturedStdout();
+      const std::string finish = end == engine::FinishReason::kStop ? "stop" : "length";
+      EXPECT_EQ(choice["message"]["content"], "Done.") << text;
+      EXPECT_EQ(choice["finish_reason"], finish);
+      EXPECT_FALSE(choice["message"].contains("tool_calls"));
+      EXPECT_EQ(streamed.content, "Done.");
+      EXPECT_EQ(streamed.finish, finish);
+      EXPECT_TRUE(streamed.calls.empty());
+      EXPECT_THAT(log, HasSubstr("holds malformed tool calls"));
+    }
+  }
 }
 
 // The server opens the call for the model: in the prompt, or behind its reasoning.
@@ -381,6 +425,22 @@ TEST_F(ChatApiTest, StopStrings) {
   EXPECT_TRUE(server_.IsFree());
 }
 
+TEST_F(ChatApiTest, StopStringsCountOnlyBehindMinTokens) {
+  server_.Say("</think>a. b. c. d.");
+  for (size_t per_step : {1U, 1000U}) {
+    server_.engine().SetPace(std::chrono::milliseconds(0), per_step);
+    Json body = request_;
+    body["stop"] = {"."};
+    EXPECT_EQ(Chat(body)["choices"][0]["message"]["content"], "a");
+    body["min_tokens"] = testing::TinyTokenizer().Encode("</think>a. b.").size();
+    const Json choice = Chat(body)["choices"][0];
+    EXPECT_EQ(choice["message"]["content"], "a. b. c");
+    EXPECT_EQ(choice["stop_reason"], ".");
+    EXPECT_EQ(Collect(Stream(body)).content, "a. b. c");
+  }
+  EXPECT_TRUE(server_.IsFree());
+}
+
 TEST_F(ChatApiTest, StopTokens) {
   server_.Say("</think>one two STOP");
   auto ids = testing::TinyTokenizer().Encode("</think>one two STOP");
@@ -452,8 +512,10 @@ TEST_F(ChatApiTest, SeveralChoices) {
 TEST_F(ChatApiTest, ThousandsOfChoicesGoThroughTheEngineInParts) {
   server_.Say("</think>x");
   Json body = request_;
-  body["n"] = 2000;
-  EXPECT_EQ(Chat(body)["choices"].size(), 2000);
+  for (int n : {2000, 16384}) {
+    body["n"] = n;
+    EXPECT_EQ(Chat(body)["choices"].size(), n);
+  }
   EXPECT_TRUE(server_.IsFree());
 }
 

@@ -142,12 +142,15 @@ absl::Status ReadPromptFlags(const RequestFields& fields, const ChatOptions& opt
   RETURN_IF_ERROR(fields.Read("continue_final_message", &render.continue_final_message));
   bool add_given = fields.Has("add_generation_prompt");
   RETURN_IF_ERROR(fields.Read("add_generation_prompt", &render.add_generation_prompt));
-  if (render.continue_final_message && add_given && render.add_generation_prompt) {
+  if (render.continue_final_message && render.add_generation_prompt) {
     return RuleError(
-        "Cannot set both `continue_final_message` and `add_generation_prompt` to True.",
+        fmt::format("Cannot set both `continue_final_message` and `add_generation_prompt` to "
+                    "True.{}",
+                    add_given ? ""
+                              : " `add_generation_prompt` is true unless the request says "
+                                "otherwise: send \"add_generation_prompt\": false along."),
         "continue_final_message");
   }
-  if (render.continue_final_message) render.add_generation_prompt = false;
   bool adds_bos = false;
   RETURN_IF_ERROR(fields.Read("add_special_tokens", &adds_bos));
   if (!options.trust_request_chat_template && fields.Has("chat_template")) {

@@ -14,7 +14,7 @@ namespace fulgur::server {
 namespace {
 
 constexpr int64_t kDefaultMaxTokens = 16;
-constexpr size_t kMaxPrompts = 16384;
+constexpr size_t kMaxPrompts = kMaxChoices;
 
 // The `prompt` field: texts or token ids, one or many.
 struct PromptInput {

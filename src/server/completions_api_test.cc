@@ -57,6 +57,16 @@ TEST_F(CompletionsApiTest, RawText) {
   EXPECT_EQ(TextOf(Stream({{"prompt", "Hi"}, {"max_tokens", 50}})), "Hm.</think>answer");
 }
 
+// What the prompt ends with is not the answer's to complete or to show.
+TEST_F(CompletionsApiTest, APromptMayEndInsideACharacter) {
+  auto prompt = testing::TinyTokenizer().Encode("Hi \xF0\x9F\x98\x80");
+  prompt.pop_back();
+  ASSERT_NE(testing::TinyTokenizer().Decode(prompt), "Hi ");
+  server_.Say("new");
+  EXPECT_EQ(Complete({{"prompt", prompt}})["choices"][0]["text"], "new");
+  EXPECT_EQ(TextOf(Stream({{"prompt", prompt}})), "new");
+}
+
 TEST_F(CompletionsApiTest, SixteenTokensByDefault) {
   server_.Say(std::string(200, '~'));
   Json answer = Complete({{"prompt", "Hi"}});

@@ -34,7 +34,9 @@ TEST(EndpointsTest, SmallOnes) {
   EXPECT_EQ(server.Get("/ping").status, 200);
   EXPECT_EQ(server.Connect().Post("/ping", "").status, 200);
   EXPECT_EQ(server.Get("/version").body, R"({"version":"0.0-test"})");
-  EXPECT_EQ(server.Get("/load").body, R"({"server_load":0})");
+  Json load = Json::parse(server.Get("/load").body);
+  EXPECT_EQ(load["server_load"], 0);
+  EXPECT_THAT(load["message"].get<std::string>(), HasSubstr("--enable-server-load-tracking"));
   auto client = server.Connect();
   client.Send(testing::HttpClient::RequestText("HEAD", "/v1/models"));
   EXPECT_EQ(client.Read(/*is_head=*/true).status, 200);
@@ -220,6 +222,29 @@ TEST(EndpointsTest, EverySeriesExistsFromTheStart) {
   }
   EXPECT_THAT(response.body, HasSubstr("process_resident_memory_bytes "));
   EXPECT_THAT(response.body, HasSubstr("le=\"+Inf\""));
+}
+
+// A load balancer sends nothing to a server that still claims to be busy.
+TEST(EndpointsTest, GaugesFallToZeroWhenEveryClientLeaves) {
+  TestServer server;
+  server.engine().SetPace(std::chrono::milliseconds(20));
+  server.Say("a rather long answer that nobody waits for");
+  {
+    std::vector<testing::HttpClient> clients;
+    for (int i = 0; i < 5; ++i) {
+      clients.push_back(server.Connect());
+      const Json body = {{"prompt", "Hi"}, {"max_tokens", 500}, {"stream", i % 2 == 0}};
+      clients.back().Send(testing::HttpClient::RequestText("POST", "/v1/completions", body.dump()));
+    }
+    ASSERT_TRUE(testing::WaitFor([&] { return server.engine().num_active() == 5; }));
+  }
+  ASSERT_TRUE(testing::WaitFor([&] { return server.engine().num_active() == 0; }));
+  const std::string metrics = server.Get("/metrics").body;
+  for (const char* gauge :
+       {"num_requests_running", "num_requests_waiting", "kv_cache_usage_perc"}) {
+    EXPECT_THAT(metrics,
+                HasSubstr("vllm:" + std::string(gauge) + R"({engine="0",model_name="dsv4"} 0.0)"));
+  }
 }
 
 TEST(EndpointsTest, MetricsCount) {

@@ -1,5 +1,7 @@
 #include "server/generation.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -60,6 +62,7 @@ Generation::Choice Generation::MakeChoice(size_t index) const {
     options.skip_special_tokens = job_->request.skip_special_tokens;
     options.stop_strings = job_->request.stop;
     options.include_stop_string = job_->request.include_stop_string;
+    options.min_tokens = job_->request.sampling.min_tokens;
     options.parser = job_->parser;
     choice.decoder.emplace(*tokenizer, std::move(options));
   }
@@ -227,15 +230,31 @@ void Generation::FinishChoice(Choice& choice, FinishReason reason,
     choice.decoder->Finish(cut ? text::OutputEnd::kLength : text::OutputEnd::kStop,
                            &update->deltas);
   }
-  if (reason == FinishReason::kLength && choice.decoder && choice.decoder->in_reasoning()) {
+  LogLosses(choice, reason);
+  update->finish = FinishOf(choice, reason, stop_token);
+  LogOutput(choice, *update->finish);
+  MeasureFinish(choice, MetricOf(*update->finish));
+}
+
+// What a client may miss in its answer.
+void Generation::LogLosses(const Choice& choice, FinishReason reason) const {
+  if (!choice.decoder) return;
+  if (reason == FinishReason::kLength && choice.decoder->in_reasoning()) {
     spdlog::info(
         "An answer was cut inside its reasoning after {} tokens: content is empty. A larger "
         "max_tokens gives it room.",
         choice.output.size());
   }
-  update->finish = FinishOf(choice, reason, stop_token);
-  LogOutput(choice, *update->finish);
-  MeasureFinish(choice, MetricOf(*update->finish));
+  text::OutputFlaws flaws = choice.decoder->flaws();
+  if (!flaws.any()) return;
+  std::vector<std::string_view> parts;
+  if (flaws.stray_markup) parts.push_back("tags outside of a call");
+  if (flaws.lost_text) parts.push_back("text or tags inside or behind a block that make no call");
+  if (flaws.unfinished_call) parts.push_back("a call that the output ended in");
+  spdlog::warn(
+      "Choice {} of {} holds malformed tool calls: {}. --enable-log-requests --enable-log-outputs "
+      "log what the model wrote; a client sees it with return_token_ids and /detokenize.",
+      choice.index, environment_.id, fmt::join(parts, ", "));
 }
 
 void Generation::LogOutput(const Choice& choice, const ChoiceFinish& finish) const {
@@ -293,6 +312,7 @@ void Generation::Deliver(Choice& choice, ChoiceUpdate update) {
   bool finished = update.finish.has_value();
   answer_->Update(choice.index, std::move(update), usage_);
   if (!finished || ended_) return;
+  choice.decoder.reset();  // of thousands of choices only those under way take memory
   if (num_finished_ == static_cast<size_t>(job_->num_choices())) {
     answer_->End(usage_);
     return End();

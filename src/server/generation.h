@@ -74,6 +74,7 @@ class Generation : public EventReceiver, public std::enable_shared_from_this<Gen
 
   void FinishChoice(Choice& choice, engine::FinishReason reason, std::optional<int32_t> stop_token,
                     ChoiceUpdate* update);
+  void LogLosses(const Choice& choice, engine::FinishReason reason) const;
   void LogOutput(const Choice& choice, const ChoiceFinish& finish) const;
   ChoiceFinish FinishOf(const Choice& choice, engine::FinishReason reason,
                         std::optional<int32_t> stop_token) const;

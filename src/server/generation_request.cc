@@ -13,7 +13,6 @@
 namespace fulgur::server {
 namespace {
 
-constexpr int64_t kMaxChoices = 16384;
 constexpr float kGreedyBelow = 1e-5F;
 constexpr float kLowestTemperature = 0.01F;
 constexpr size_t kMaxCacheSaltBytes = 128;
@@ -43,6 +42,12 @@ absl::Status ReadSampling(const RequestFields& fields, const SamplingDefaults& d
   RETURN_IF_ERROR(fields.Read("ignore_eos", &sampling.ignore_eos));
   RETURN_IF_ERROR(fields.Read("stop_token_ids", &sampling.stop_token_ids));
   RETURN_IF_ERROR(fields.Read("allowed_token_ids", &sampling.allowed_token_ids));
+  if (fields.Has("allowed_token_ids") && sampling.allowed_token_ids.empty()) {
+    return RuleError(
+        "allowed_token_ids must not be empty: no token could be chosen. Leave the field out to "
+        "allow all.",
+        "allowed_token_ids");
+  }
   RETURN_IF_ERROR(fields.Read("bad_words", &request->bad_words));
   RETURN_IF_ERROR(fields.ReadIdMap("logit_bias", &request->logit_bias));
   return fields.Read("thinking_token_budget", &request->thinking_token_budget);
@@ -383,6 +388,14 @@ absl::StatusOr<int64_t> ResolveMaxTokens(const GenerationRequest& request, Promp
   if (request.max_tokens && output < 1) {
     return Outside("max_tokens must be at least 1", request.max_tokens_param, output);
   }
+  if (!request.max_tokens && prompt_tokens > max_model_len) {
+    return ValueError(
+        fmt::format("This model's maximum context length is {} tokens. However, your prompt "
+                    "contains {}{} input tokens, which exceeds this limit even without any output "
+                    "tokens. Please reduce the length of the input prompt.",
+                    max_model_len, at_least, prompt_tokens),
+        "input_tokens", std::to_string(prompt_tokens));
+  }
   if (prompt_tokens > max_model_len - output) {
     return ValueError(
         fmt::format("This model's maximum context length is {} tokens. However, you requested {} "
@@ -416,16 +429,20 @@ absl::StatusOr<size_t> PromptTokenLimit(const GenerationRequest& request, size_t
   }
   if (request.truncate_prompt_tokens) return std::numeric_limits<size_t>::max();
   auto room = static_cast<size_t>(max_model_len - output);
-  if (prompt_bytes > room * longest_token_bytes) {
-    return ValueError(
-        fmt::format("This model's maximum context length is {} tokens. However, you requested {} "
-                    "output tokens and your prompt contains {} characters, more than fit into the "
-                    "remaining {} tokens. Please reduce the length of the input prompt or the "
-                    "number of requested output tokens.",
-                    max_model_len, output, prompt_bytes, room),
-        "input_text", std::to_string(prompt_bytes));
-  }
-  return room + kExactCountMargin;
+  if (prompt_bytes <= room * longest_token_bytes) return room + kExactCountMargin;
+  std::string asked =
+      output == 0
+          ? ""
+          : fmt::format("you requested {} output tokens, which leave {}, and ", output,
+                        room == 0 ? "no room for a prompt" : fmt::format("{} tokens", room));
+  return ValueError(
+      fmt::format("This model's maximum context length is {} tokens. However, {}your prompt "
+                  "contains {} bytes of text, which make at least {} tokens. Please reduce the "
+                  "length of the input prompt{}.",
+                  max_model_len, asked, prompt_bytes,
+                  (prompt_bytes + longest_token_bytes - 1) / longest_token_bytes,
+                  output == 0 ? "" : " or the number of requested output tokens"),
+      "input_text", std::to_string(prompt_bytes));
 }
 
 absl::Status TruncatePrompt(const GenerationRequest& request, int64_t max_model_len,

@@ -20,6 +20,9 @@
 
 namespace fulgur::server {
 
+// Answers that one request may ask for: choices per prompt times prompts.
+inline constexpr int64_t kMaxChoices = 16384;
+
 struct GenerationRequest {
   std::string model;       // empty: the served one
   std::string request_id;  // empty: a random one

@@ -37,7 +37,11 @@ void ListModels(Core& core, const Call& call) {
   SendJson(*call.response, json.Take());
 }
 
-void ShowModel(Core& core, const std::string& name, const Call& call) {
+void ShowModel(Core& core, const Call& call) {
+  std::string name = call.request.path.substr(std::string_view("/v1/models/").size());
+  absl::Status known = name.empty() ? ModelNotFoundError("/v1/models/ needs the name of a model.")
+                                    : CheckModelName(core.options(), name);
+  if (!known.ok()) return call.response->Send(ToErrorResponse(known));
   JsonWriter json;
   WriteModel(core, name, &json);
   SendJson(*call.response, json.Take());
@@ -57,9 +61,12 @@ void ShowVersion(Core& core, const Call& call) {
 }
 
 void ShowLoad(Core& core, int64_t in_flight, const Call& call) {
+  bool tracked = core.options().enable_server_load_tracking;
   JsonWriter json;
-  json.BeginObject();
-  json.Field("server_load", core.options().enable_server_load_tracking ? in_flight : 0);
+  json.BeginObject().Field("server_load", tracked ? in_flight : 0);
+  if (!tracked) {
+    json.Field("message", "The load is not tracked: start with --enable-server-load-tracking.");
+  }
   json.EndObject();
   SendJson(*call.response, json.Take());
 }

@@ -8,8 +8,8 @@
 
 namespace fulgur::server {
 
-void ListModels(Core& core, const Call& call);                          // GET /v1/models
-void ShowModel(Core& core, const std::string& name, const Call& call);  // GET /v1/models/NAME
+void ListModels(Core& core, const Call& call);   // GET /v1/models
+void ShowModel(Core& core, const Call& call);    // GET /v1/models/NAME
 void ShowHealth(Core& core, const Call& call);   // /health, /ping: 200, or 503 if it cannot serve
 void ShowVersion(Core& core, const Call& call);  // GET /version
 void ShowLoad(Core& core, int64_t in_flight, const Call& call);  // GET /load

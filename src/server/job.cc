@@ -34,7 +34,11 @@ absl::Status FinishJob(const ServingContext& context, size_t limit, Job* job) {
     max_tokens = std::max(max_tokens, room);
   }
   request.sampling.max_tokens = max_tokens;
-  return ResolveSampling(context.vocab_size, context.tokenizer, &request);
+  RETURN_IF_ERROR(ResolveSampling(context.vocab_size, context.tokenizer, &request));
+  if (job->num_choices() <= kMaxChoices) return absl::OkStatus();
+  return RuleError(fmt::format("{} prompts with n={} make {} choices; one request may ask for {}.",
+                               job->prompts.size(), request.n, job->num_choices(), kMaxChoices),
+                   "n");
 }
 
 absl::Status CheckModelName(const ServerOptions& options, std::string_view name) {

@@ -87,22 +87,30 @@ std::string_view TrimEnd(std::string_view json) {
   return json.substr(0, end + 1);
 }
 
-absl::Status JsonError(error_code error, int64_t offset) {
+// simdjson knows that a body is broken; our own parser knows where and what was expected.
+absl::Status SyntaxError(std::string_view body, error_code error) {
+  absl::Status found = text::CheckJson(body);
+  if (found.ok()) {
+    return MalformedError(
+        fmt::format("The body is not valid JSON: {}", simdjson::error_message(error)));
+  }
+  return MalformedError(fmt::format("The body is {}.", std::string(found.message())));
+}
+
+absl::Status JsonError(std::string_view body, error_code error) {
   switch (error) {
     case simdjson::DEPTH_ERROR:
       return MalformedError(fmt::format("The JSON body nests deeper than {} levels.", kMaxDepth));
     case simdjson::CAPACITY:
       return MalformedError(fmt::format("The JSON body has more than {} values.", kMaxValues));
     case simdjson::UTF8_ERROR:
-      return MalformedError("The JSON body is not valid UTF-8.");
+      return MalformedError(fmt::format("The body is not valid UTF-8 at byte {}; JSON must be.",
+                                        text::ValidUtf8Prefix(body)));
     case simdjson::EMPTY:
       return MalformedError("The request has no body; a JSON object is needed.");
     default:
-      break;
+      return SyntaxError(body, error);
   }
-  std::string where = offset < 0 ? "" : fmt::format(" near byte {}", offset);
-  return MalformedError(
-      fmt::format("JSON decode error{}: {}", where, simdjson::error_message(error)));
 }
 
 // The text of a scalar; empty for lists and objects.
@@ -149,35 +157,33 @@ absl::StatusOr<RequestFields> RequestFields::Parse(std::string body) {
   ondemand::parser parser;
   ondemand::document document;
   if (auto error = parser.iterate(text.data(), text.size(), text.capacity()).get(document)) {
-    return JsonError(error, -1);
+    return JsonError(text, error);
   }
-  auto offset = [&] {
-    const char* at = nullptr;
-    return document.current_location().get(at) ? -1 : at - text.data();
-  };
   ondemand::json_type type;
-  if (auto error = document.type().get(type)) return JsonError(error, offset());
+  if (auto error = document.type().get(type)) return JsonError(text, error);
   if (type != ondemand::json_type::object) {
-    return MalformedError("Input should be a valid dictionary: the body must be a JSON object.");
+    return MalformedError(
+        "Input should be a valid dictionary: the body must be a JSON object, such as "
+        "{\"messages\": [...]}.");
   }
   ondemand::object object;
-  if (auto error = document.get_object().get(object)) return JsonError(error, offset());
+  if (auto error = document.get_object().get(object)) return JsonError(text, error);
   Checker checker;
   for (simdjson::simdjson_result<ondemand::field> member : object) {
     ondemand::field field;
-    if (auto error = std::move(member).get(field)) return JsonError(error, offset());
+    if (auto error = std::move(member).get(field)) return JsonError(text, error);
     std::string_view key;
-    if (auto error = field.unescaped_key().get(key)) return JsonError(error, offset());
+    if (auto error = field.unescaped_key().get(key)) return JsonError(text, error);
     std::string name(key);
     const char* begin = field.value().raw_json_token().data();
-    if (auto error = checker.Check(field.value(), 1)) return JsonError(error, offset());
+    if (auto error = checker.Check(field.value(), 1)) return JsonError(text, error);
     const char* end = text.data() + text.size();
     if (const char* at; !document.current_location().get(at)) end = at;
     auto start = static_cast<size_t>(begin - text.data());
     fields.fields_[name] = {start, static_cast<size_t>(end - begin)};
   }
   if (document.current_location().error() != simdjson::OUT_OF_BOUNDS) {
-    return JsonError(simdjson::TRAILING_CONTENT, offset());
+    return JsonError(text, simdjson::TRAILING_CONTENT);
   }
   return fields;
 }

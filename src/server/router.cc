@@ -151,9 +151,13 @@ void Router::Add(std::string method, std::string path, Endpoint endpoint, bool g
   route.endpoints[std::move(method)] = std::move(endpoint);
 }
 
-const Router::Route* Router::FindRoute(std::string_view path) const {
+Router::Routes::const_iterator Router::FindRoute(std::string_view path) const {
   auto found = routes_.find(path);
-  return found == routes_.end() ? nullptr : &found->second;
+  for (size_t slash = path.rfind('/'); found == routes_.end() && slash != path.npos && slash > 0;
+       slash = path.rfind('/', slash - 1)) {
+    found = routes_.find(std::string(path.substr(0, slash + 1)) + '*');
+  }
+  return found;
 }
 
 std::string Router::StripRoot(std::string path) const {
@@ -163,9 +167,9 @@ std::string Router::StripRoot(std::string path) const {
   return below ? path.substr(root.size()) : path;
 }
 
-bool Router::IsAuthorized(const HttpRequest& request, const Route* route) const {
+bool Router::IsAuthorized(const HttpRequest& request, Routes::const_iterator route) const {
   if (key_digests_.empty() || request.method == "OPTIONS") return true;
-  bool guarded = route != nullptr && route->guarded;
+  bool guarded = route != routes_.end() && route->second.guarded;
   for (std::string_view prefix : {"/v1", "/v2", "/inference"}) {
     guarded |= StartsWith(request.path, prefix);
   }
@@ -196,27 +200,40 @@ void Router::Handle(HttpRequest request, std::shared_ptr<ResponseStream> respons
       std::make_shared<ObservedStream>(this, std::move(response), request, std::move(headers));
   request.path = StripRoot(std::move(request.path));
   if (preflight) return observed->Send(*std::move(preflight));
-  const Route* route = FindRoute(request.path);
+  auto route = FindRoute(request.path);
   if (!IsAuthorized(request, route)) {
     return observed->Send(
         {401, {{"Content-Type", "application/json"}}, "{\"error\":\"Unauthorized\"}"});
   }
-  if (route != nullptr) observed->handler = routes_.find(request.path)->first;
+  if (route != routes_.end()) observed->handler = route->first;
   absl::Time arrival = observed->arrival;
   Dispatch({std::move(request), std::move(observed), arrival, std::move(id)}, route);
 }
 
-void Router::Dispatch(Call call, const Route* route) {
-  if (route == nullptr) return call.response->Send(PlainErrorResponse(404, "Not Found"));
+HttpResponse Router::NoSuchPath(const HttpRequest& request) const {
+  std::string path = request.path;
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  auto near = FindRoute(path);
+  if (near == routes_.end()) near = FindRoute("/v1" + path);
+  std::string hint = near == routes_.end() || near->first.back() == '*'
+                         ? "requests go to /v1/chat/completions or /v1/completions"
+                         : "perhaps you mean " + near->first;
+  return PlainErrorResponse(404, fmt::format("Not Found: this server has no path {}; {}.",
+                                             Printable(request.path), hint));
+}
+
+void Router::Dispatch(Call call, Routes::const_iterator route) const {
+  if (route == routes_.end()) return call.response->Send(NoSuchPath(call.request));
+  const auto& endpoints = route->second.endpoints;
   std::string_view method = call.request.method;
-  if (method == "HEAD" && route->endpoints.count("GET") != 0) method = "GET";
-  auto endpoint = route->endpoints.find(method);
-  if (endpoint != route->endpoints.end()) return endpoint->second(std::move(call));
-  HttpResponse response = PlainErrorResponse(405, "Method Not Allowed");
+  if (method == "HEAD" && endpoints.count("GET") != 0) method = "GET";
+  auto endpoint = endpoints.find(method);
+  if (endpoint != endpoints.end()) return endpoint->second(std::move(call));
   std::string allowed;
-  for (const auto& [name, unused] : route->endpoints) {
-    allowed += allowed.empty() ? name : ", " + name;
-  }
+  for (const auto& [name, unused] : endpoints) allowed += allowed.empty() ? name : ", " + name;
+  HttpResponse response = PlainErrorResponse(
+      405, fmt::format("Method Not Allowed: {} takes {}, not {}.", Printable(call.request.path),
+                       allowed, Printable(call.request.method)));
   response.headers.emplace_back("Allow", allowed);
   call.response->Send(std::move(response));
 }

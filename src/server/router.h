@@ -33,7 +33,8 @@ class Router : public HttpHandler {
  public:
   Router(const ServerOptions& options, Metrics& metrics);
 
-  // `guarded`: needs an API key even though its path does not begin with /v1.
+  // A path that ends in "/*" stands for all below it that have no route of their own. `guarded`:
+  // needs an API key even though its path does not begin with /v1.
   void Add(std::string method, std::string path, Endpoint endpoint, bool guarded = false);
 
   void Handle(HttpRequest request, std::shared_ptr<ResponseStream> response) override;
@@ -50,16 +51,19 @@ class Router : public HttpHandler {
     bool guarded = false;
   };
 
-  const Route* FindRoute(std::string_view path) const;
+  using Routes = std::map<std::string, Route, std::less<>>;  // by path
+
+  Routes::const_iterator FindRoute(std::string_view path) const;
   std::string StripRoot(std::string path) const;
-  bool IsAuthorized(const HttpRequest& request, const Route* route) const;
-  void Dispatch(Call call, const Route* route);
+  bool IsAuthorized(const HttpRequest& request, Routes::const_iterator route) const;
+  void Dispatch(Call call, Routes::const_iterator route) const;
+  HttpResponse NoSuchPath(const HttpRequest& request) const;
   void OnAnswered(const class ObservedStream& stream);
   bool IsLogged(std::string_view path) const;
 
   const ServerOptions& options_;
   Metrics& metrics_;
-  std::map<std::string, Route, std::less<>> routes_;
+  Routes routes_;
   std::vector<std::string> key_digests_;
   std::atomic<int64_t> num_open_ = 0;
 };

@@ -85,10 +85,7 @@ class ServerImpl : public Server {
     auto models = [this](const Call& call) { ListModels(core_, call); };
     router_.Add("GET", "/v1/models", models);
     router_.Add("GET", "/models", models, kGuarded);
-    for (const std::string& name : core_.options().served_model_names) {
-      router_.Add("GET", "/v1/models/" + name,
-                  [this, name](const Call& call) { ShowModel(core_, name, call); });
-    }
+    router_.Add("GET", "/v1/models/*", [this](const Call& call) { ShowModel(core_, call); });
     router_.Add("POST", "/tokenize", [this](Call call) { Tokenize(core_, std::move(call)); });
     router_.Add("POST", "/detokenize", [this](Call call) { Detokenize(core_, std::move(call)); });
     if (core_.options().enable_tokenizer_info_endpoint) {

@@ -67,6 +67,9 @@ absl::StatusOr<std::string> ReadPart(const JsonValue& part, const ContentRules& 
 absl::StatusOr<std::string> ReadContent(const JsonValue& message, Role role,
                                         const ContentRules& rules, const std::string& where) {
   const JsonValue* content = message.Find("content");
+  if (content == nullptr && role != Role::kAssistant) {
+    return Refuse(where + ".content", "is required: a text or a list of parts");
+  }
   if (content == nullptr || content->is_null()) return std::string();
   if (content->is_string()) return content->string();
   if (!content->is_array()) return Refuse(where + ".content", "must be a text or a list of parts");

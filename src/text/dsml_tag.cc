@@ -27,6 +27,7 @@ constexpr Keyword kKeywords[] = {
 // A quote that is never closed must not hold back the text behind it for ever.
 constexpr size_t kMaxNameBytes = 1024;
 constexpr size_t kMaxWordBytes = 32;
+constexpr size_t kMaxRestBytes = 256;
 
 bool IsSpace(char byte) { return byte == ' ' || (byte >= '\t' && byte <= '\r'); }
 
@@ -46,6 +47,23 @@ void DsmlTagMatcher::Start() {
 }
 
 Result DsmlTagMatcher::Push(char byte) {
+  const bool in_header = state_ > State::kKeyword && state_ < State::kRest;
+  const Result result = PushKnown(byte);
+  if (result != Result::kNo || !in_header || state_ == State::kName) return result;
+  state_ = State::kRest;
+  word_.clear();
+  return Rest(byte);
+}
+
+Result DsmlTagMatcher::Rest(char byte) {
+  tag_.kind = DsmlTag::Kind::kUnknown;
+  word_.push_back(byte);
+  if (byte == '>') return Result::kYes;
+  const bool may_go_on = byte != '<' && byte != '\n' && !IsMark(byte);
+  return may_go_on && word_.size() <= kMaxRestBytes ? Result::kMore : Result::kNo;
+}
+
+Result DsmlTagMatcher::PushKnown(char byte) {
   switch (state_) {
     case State::kSlashOrMark:
       if (byte == '/') {
@@ -75,6 +93,8 @@ Result DsmlTagMatcher::Push(char byte) {
       return Flag(byte);
     case State::kBeforeEnd:
       return End(byte);
+    case State::kRest:
+      return Rest(byte);
   }
   return Result::kNo;
 }
@@ -133,7 +153,7 @@ Result DsmlTagMatcher::AfterName(char byte) {
     return Result::kMore;
   }
   state_ = State::kStringKey;
-  return space_seen_ ? Push(byte) : Result::kNo;
+  return space_seen_ ? PushKnown(byte) : Result::kNo;
 }
 
 Result DsmlTagMatcher::Flag(char byte) {

@@ -18,7 +18,8 @@ struct DsmlTag {
     kInvokeClose,
     kParameterOpen,
     kParameterClose,
-    kUnknown,  // a tag by its form, with a word that is none of the format's: <｜DSML｜foo>
+    kUnknown,  // a tag by its form, but none of the format's: <｜DSML｜foo>, <｜DSML｜invoke
+               // name=x>
   };
   Kind kind;
   std::string name;        // invoke and parameter: the attribute, markers spelt out
@@ -37,8 +38,8 @@ class DsmlTagMatcher {
 
   const DsmlTag& tag() const { return tag_; }
 
-  // The bytes so far hold the marker, so they are more than a '<' in a text.
-  bool has_marker() const { return state_ != State::kSlashOrMark && state_ != State::kMark; }
+  // The bytes so far are more than a '<' in a text, and may still become a tag of the format.
+  bool BeginsTag() const { return state_ > State::kMark && state_ < State::kRest; }
 
   // The bytes so far are the header of a call, at least the beginning of its name.
   bool NamesCall() const;
@@ -55,8 +56,11 @@ class DsmlTagMatcher {
     kStringKey,
     kFlag,
     kBeforeEnd,
+    kRest,  // up to the end of an unknown tag
   };
 
+  Result PushKnown(char byte);
+  Result Rest(char byte);
   Result Keyword(char byte);
   Result KeywordEnd(char byte);
   Result Literal(char byte, std::string_view literal, State next);

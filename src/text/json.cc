@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -26,7 +27,8 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 // Recursive descent over text that is known to be UTF-8.
 class Parser {
  public:
-  explicit Parser(std::string_view text) : text_(text) {}
+  // Without `keep` lists and objects come out empty: enough to find what is wrong.
+  Parser(std::string_view text, bool keep) : text_(text), keep_(keep) {}
 
   absl::StatusOr<JsonValue> Document() {
     ASSIGN_OR_RETURN(JsonValue value, Value(0));
@@ -37,7 +39,15 @@ class Parser {
 
  private:
   absl::Status Error(std::string_view what) const {
-    return absl::InvalidArgumentError(fmt::format("not valid JSON at byte {}: {}", at_, what));
+    const std::string_view before = text_.substr(0, at_);
+    const size_t line_begin = before.rfind('\n') + 1;  // npos + 1 is 0
+    const auto is_character = [](char c) { return (c & 0xC0) != 0x80; };
+    return absl::InvalidArgumentError(
+        fmt::format("not valid JSON at line {}, column {} (byte {}): {}{}",
+                    1 + std::count(before.begin(), before.end(), '\n'),
+                    1 + std::count_if(before.begin() + static_cast<ptrdiff_t>(line_begin),
+                                      before.end(), is_character),
+                    at_, what, at_ == text_.size() ? "; the text ends here" : ""));
   }
 
   void SkipSpace() {
@@ -57,7 +67,9 @@ class Parser {
   }
 
   absl::StatusOr<JsonValue> Value(int depth) {
-    if (depth > kMaxDepth) return Error("nested too deeply");
+    if (depth > kMaxDepth) {
+      return Error(fmt::format("nested deeper than {} levels", kMaxDepth));
+    }
     SkipSpace();
     if (Take('{')) return ObjectBody(depth);
     if (Take('[')) return ArrayBody(depth);
@@ -83,10 +95,9 @@ class Parser {
       SkipSpace();
       if (!Take(':')) return Error("a colon was expected");
       ASSIGN_OR_RETURN(JsonValue value, Value(depth + 1));
-      const auto [place, is_new] = places.try_emplace(key, members.size());
-      if (is_new) {
-        members.emplace_back(std::move(key), std::move(value));
-      } else {
+      if (keep_) {
+        const auto [place, is_new] = places.try_emplace(key, members.size());
+        if (is_new) members.emplace_back(std::move(key), JsonValue());
         members[place->second].second = std::move(value);
       }
       SkipSpace();
@@ -100,7 +111,8 @@ class Parser {
     SkipSpace();
     if (Take(']')) return JsonValue::Array({});
     do {
-      ASSIGN_OR_RETURN(items.emplace_back(), Value(depth + 1));
+      ASSIGN_OR_RETURN(JsonValue item, Value(depth + 1));
+      if (keep_) items.push_back(std::move(item));
       SkipSpace();
     } while (Take(','));
     if (!Take(']')) return Error("a comma or a closing bracket was expected");
@@ -119,7 +131,7 @@ class Parser {
       }
       RETURN_IF_ERROR(Escape(&out));
     }
-    return Error("a string without end");
+    return Error("a string has no closing quote");
   }
 
   absl::Status Escape(std::string* out) {
@@ -140,7 +152,9 @@ class Parser {
     if (code_point >= 0xD800 && code_point < 0xE000) {
       const std::optional<uint32_t> low = TakeWord("\\u") ? HexUnit() : std::nullopt;
       if (code_point >= 0xDC00 || !low.has_value() || *low < 0xDC00 || *low >= 0xE000) {
-        return Error("half of a surrogate pair, which is no character");
+        return Error(
+            "half of a surrogate pair, which is no character: \\uD800 to \\uDFFF come in pairs "
+            "only");
       }
       code_point = 0x10000 + ((code_point - 0xD800) << 10) + (*low - 0xDC00);
     }
@@ -170,7 +184,10 @@ class Parser {
     const bool leading_zero = Take('0');
     if (!leading_zero && !TakeDigits()) {
       at_ = begin;
-      return Error("a value was expected");
+      return Error(
+          "a value was expected: an object, a list, a string in double quotes, a number, true, "
+          "false "
+          "or null");
     }
     if (Take('.') && !TakeDigits()) return Error("a digit must follow the decimal point");
     if (Take('e') || Take('E')) {
@@ -188,6 +205,7 @@ class Parser {
   }
 
   std::string_view text_;
+  bool keep_;
   size_t at_ = 0;
 };
 
@@ -324,7 +342,12 @@ const JsonValue* JsonValue::Find(std::string_view key) const {
 
 absl::StatusOr<JsonValue> ParseJson(std::string_view text) {
   if (!IsValidUtf8(text)) return absl::InvalidArgumentError("not valid JSON: not UTF-8");
-  return Parser(text).Document();
+  return Parser(text, true).Document();
+}
+
+absl::Status CheckJson(std::string_view text) {
+  if (!IsValidUtf8(text)) return absl::InvalidArgumentError("not valid JSON: not UTF-8");
+  return Parser(text, false).Document().status();
 }
 
 std::string WriteJson(const JsonValue& value, NumberStyle style) {

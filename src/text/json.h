@@ -52,6 +52,9 @@ class JsonValue {
 // unpaired surrogates, nesting deeper than 128.
 absl::StatusOr<JsonValue> ParseJson(std::string_view text);
 
+// The same checks, without the memory that the values would take.
+absl::Status CheckJson(std::string_view text);
+
 enum class NumberStyle {
   kAsWritten,  // digits are passed through
   kPython,     // as Python's json module prints what it parsed: 1.10 -> 1.1, 1E5 -> 100000.0

@@ -274,6 +274,7 @@ class OutputParser::Machine {
         return OnTagInObject(tag);
       case State::kAfter:
         if (tag.kind == DsmlTag::Kind::kBlockOpen) BeginBlock();
+        flaws_.lost_text |= tag.kind == DsmlTag::Kind::kUnknown;
         return true;
       case State::kForced:
         return true;
@@ -362,6 +363,9 @@ class OutputParser::Machine {
         return BeginCall(tag.name);
       case DsmlTag::Kind::kBlockClose:
         return EndCall(State::kAfter);
+      case DsmlTag::Kind::kUnknown:
+        flaws_.lost_text = true;
+        return;
       default:
         return;
     }
@@ -437,7 +441,7 @@ class OutputParser::Machine {
       } else if (state_ == State::kReasoning || state_ == State::kContent) {
         FinishTagInText();
       } else if (state_ == State::kTools || state_ == State::kAfter) {
-        flaws_.lost_text |= matcher_.has_marker();
+        flaws_.lost_text |= matcher_.BeginsTag();
       }
       while (at_ < buffer_.size()) Step();
     }
@@ -446,7 +450,7 @@ class OutputParser::Machine {
   // The output ends inside a tag. The header of a call may be a quotation; of other tags no reader
   // should see a part.
   void FinishTagInText() {
-    if (!matcher_.has_marker() || matcher_.NamesCall()) return NoTag(tag_begin_);
+    if (!matcher_.BeginsTag() || matcher_.NamesCall()) return NoTag(tag_begin_);
     LeaveOutMarkup();
   }
 

@@ -261,8 +261,8 @@ TEST(OutputParserTest, AQuotedHeaderOfADeclaredToolIsNoCall) {
 TEST(OutputParserTest, WhatOnlyResemblesMarkupIsText) {
   for (const std::string text :
        {"<|DSML|tool_calls>\n<|DSML|invoke name=\"run\">", "<｜｜DSML｜｜invoke name=\"run\">",
-        "<｜DSML｜ calls>", "see ｜DSML｜ and <｜DSML｜parameter without header", "a <", "b </",
-        "if 2 <3 and a</b"}) {
+        "<｜DSML｜ calls>", "<｜DSML｜parameter\nof", "<｜DSML｜foo, <｜DSML｜bar.",
+        "see ｜DSML｜ and <｜DSML｜parameter without header", "a <", "b </", "if 2 <3 and a</b"}) {
     EXPECT_EQ(ParseOutput(text, WithTools(), OutputEnd::kStop).content, text);
   }
 }
@@ -295,6 +295,9 @@ TEST(OutputParserTest, TagsWithoutACallAreLeftOut) {
            {"A.\n<S parameter name=\"city\" string=\"true\">Oslo</S parameter>", "A.\nOslo"},
            {"<S function_calls>\nText", "\nText"},
            {"<S invoke>text</S invoke>", "text"},
+           {"<S function_calls>\n<S function name=\"run\">ls</S function>\n</S function_calls>",
+            "\nls"},
+           {"<S invoke name='run'> <S parameter key=\"x\" string=\"true\">", ""},
            {"See <S invoke name=\"other\"></S invoke> and</S invoke>",
             "See <S invoke name=\"other\"></S invoke> and"}}) {
     for (const OutputEnd end : {OutputEnd::kStop, OutputEnd::kLength}) {

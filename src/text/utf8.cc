@@ -47,13 +47,16 @@ Utf8Step DecodeUtf8(std::string_view bytes) {
   return {Kind::kCharacter, code_point, lead.length};
 }
 
-bool IsValidUtf8(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const Utf8Step step = DecodeUtf8(bytes);
-    if (step.kind != Utf8Step::Kind::kCharacter) return false;
-    bytes.remove_prefix(step.length);
+bool IsValidUtf8(std::string_view bytes) { return ValidUtf8Prefix(bytes) == bytes.size(); }
+
+size_t ValidUtf8Prefix(std::string_view bytes) {
+  size_t length = 0;
+  while (length < bytes.size()) {
+    const Utf8Step step = DecodeUtf8(bytes.substr(length));
+    if (step.kind != Utf8Step::Kind::kCharacter) break;
+    length += step.length;
   }
-  return true;
+  return length;
 }
 
 void AppendUtf8(uint32_t code_point, std::string* out) {

@@ -28,6 +28,10 @@ Utf8Step DecodeUtf8(std::string_view bytes);
 
 bool IsValidUtf8(std::string_view bytes);
 
+// The number of bytes before the first that is no part of a character; all of them if there is
+// none.
+size_t ValidUtf8Prefix(std::string_view bytes);
+
 // Appends the UTF-8 of a code point (not a surrogate, at most U+10FFFF).
 void AppendUtf8(uint32_t code_point, std::string* out);
 

@@ -60,6 +60,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string body(reinterpret_cast<const char*>(data), size);
 
   auto strict = fulgur::text::ParseJson(body);
+  CHECK(fulgur::text::CheckJson(body).ok() == strict.ok());
   auto fields = RequestFields::Parse(body);
   CHECK(!fields.ok() || (strict.ok() && strict->is_object()));
   if (!fields.ok()) {
