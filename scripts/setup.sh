@@ -7,10 +7,12 @@ build_packages=(
   libabsl-dev libboost1.81-dev libssl-dev
   libsimdjson-dev nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev libyaml-cpp-dev
   libcurl4-openssl-dev libpcre2-dev libicu-dev libxxhash-dev libzstd-dev libhwloc-dev
+  libxlsxwriter-dev zlib1g-dev gnuplot-nox fonts-dejavu-core fonts-wqy-microhei
 )
 test_packages=(
   libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev
   clang-format clang-tidy libclang-rt-14-dev valgrind curl python3 python3-venv
+  libreoffice-calc-nogui
 )
 
 missing=()
