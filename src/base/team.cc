@@ -1,5 +1,7 @@
 #include "base/team.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "base/check.h"
@@ -46,7 +48,8 @@ std::pair<int64_t, int64_t> WorkerRank::Share(int64_t n, int64_t grain) const {
   return {std::min(begin, n), std::min(end, n)};
 }
 
-WorkerTeam::WorkerTeam(int size) : size_(size), barrier_(size) {
+WorkerTeam::WorkerTeam(int size)
+    : size_(size), barrier_(size), active_(size), members_(static_cast<size_t>(size)) {
   CHECK_GE(size, 1);
   for (int rank = 1; rank < size; ++rank) threads_.emplace_back([this, rank] { WorkerLoop(rank); });
 }
@@ -58,22 +61,49 @@ WorkerTeam::~WorkerTeam() {
   for (std::thread& thread : threads_) thread.join();
 }
 
+void WorkerTeam::SetActive(int workers) {
+  CHECK(workers >= 1 && workers <= size_);
+  const uint32_t epoch = epoch_.load(std::memory_order_relaxed);
+  for (int rank = active(); rank < workers; ++rank) {
+    members_[static_cast<size_t>(rank)].joined_at.store(epoch, std::memory_order_relaxed);
+  }
+  barrier_.Resize(workers);
+  active_.store(workers, std::memory_order_release);
+}
+
+std::vector<int> WorkerTeam::ThreadIds() const {
+  std::vector<int> ids;
+  for (const Member& member : members_) ids.push_back(member.thread_id.load());
+  return ids;
+}
+
 void WorkerTeam::Run(const std::function<void(const WorkerRank&)>& region) {
   region_ = &region;
-  running_.store(size_ - 1, std::memory_order_relaxed);
+  running_.store(active() - 1, std::memory_order_relaxed);
   epoch_.fetch_add(1, std::memory_order_release);
   epoch_.notify_all();
-  region(WorkerRank(0, size_, &barrier_));
+  RunAs(0);
   WaitUntilIdle();
 }
 
+void WorkerTeam::RunAs(int rank) {
+  Member& self = members_[static_cast<size_t>(rank)];
+  if (self.thread_id.load(std::memory_order_relaxed) == 0) self.thread_id.store(gettid());
+  (*region_)(WorkerRank(rank, active(), &barrier_));
+}
+
+// A worker that stands aside still wakes for each region, perhaps long after it: `joined_at` tells
+// a region that waits for it from one that ended without it.
 void WorkerTeam::WorkerLoop(int rank) {
+  const Member& self = members_[static_cast<size_t>(rank)];
   uint32_t seen = 0;
   while (true) {
     WaitForChange(epoch_, seen);
-    ++seen;
+    seen = epoch_.load(std::memory_order_acquire);
     if (stop_.load(std::memory_order_relaxed)) return;
-    (*region_)(WorkerRank(rank, size_, &barrier_));
+    if (rank >= active_.load(std::memory_order_acquire)) continue;
+    if (self.joined_at.load(std::memory_order_relaxed) == seen) continue;
+    RunAs(rank);
     if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) running_.notify_one();
   }
 }

@@ -3,7 +3,9 @@
 //
 // The whole forward pass is one entry into the team: workers split each stage among themselves and
 // meet at `WorkerRank::Barrier()` between stages. Waiting spins briefly (another worker is usually
-// microseconds away), then sleeps, so an oversubscribed machine does not burn its cores.
+// microseconds away), then sleeps, so an oversubscribed machine does not burn its cores. Where
+// other programs use the cores, every stage waits for the worker that lost its own: fewer active
+// workers are then faster (team_sizer.h).
 #pragma once
 
 #include <atomic>
@@ -20,12 +22,15 @@ class SpinBarrier {
  public:
   explicit SpinBarrier(int num_threads) : num_threads_(num_threads) {}
 
+  // Only while nobody waits.
+  void Resize(int num_threads) { num_threads_ = num_threads; }
+
   // Returns when all threads have arrived. Everything written before by any of them is visible
   // afterwards.
   void Wait();
 
  private:
-  const int num_threads_;
+  int num_threads_;
   alignas(64) std::atomic<int> arrived_{0};
   alignas(64) std::atomic<uint32_t> generation_{0};
 };
@@ -51,7 +56,8 @@ class WorkerRank {
   SpinBarrier* barrier_;
 };
 
-// `size` workers; the calling thread is worker 0. One region at a time; Run is not reentrant.
+// `size` workers, of which the first `active` run regions; the calling thread is worker 0. One
+// thread calls Run and SetActive, one region at a time; Run is not reentrant.
 class WorkerTeam {
  public:
   explicit WorkerTeam(int size);
@@ -60,12 +66,26 @@ class WorkerTeam {
   WorkerTeam& operator=(const WorkerTeam&) = delete;
 
   int size() const { return size_; }
+  int active() const { return active_.load(std::memory_order_relaxed); }
+  // 1 to size. All are active at first.
+  void SetActive(int workers);
 
-  // Calls region(rank) once in every worker and returns when all are done.
+  // System ids of the workers' threads; that of worker 0 is known after the first region.
+  std::vector<int> ThreadIds() const;
+
+  // Calls region(rank) once in every active worker and returns when all are done.
   void Run(const std::function<void(const WorkerRank&)>& region);
 
  private:
+  // What the owner tells and learns of a worker.
+  struct Member {
+    // The epoch in which the worker became active: it joins later ones only.
+    std::atomic<uint32_t> joined_at{0};
+    std::atomic<int> thread_id{0};
+  };
+
   void WorkerLoop(int rank);
+  void RunAs(int rank);
   void WaitUntilIdle();
 
   const int size_;
@@ -73,7 +93,9 @@ class WorkerTeam {
   const std::function<void(const WorkerRank&)>* region_ = nullptr;
   alignas(64) std::atomic<uint32_t> epoch_{0};  // bumped to start a region; odd/even has no meaning
   alignas(64) std::atomic<int> running_{0};     // workers other than the caller still inside
+  std::atomic<int> active_;
   std::atomic<bool> stop_{false};
+  std::vector<Member> members_;
   std::vector<std::thread> threads_;
 };
 

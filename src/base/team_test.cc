@@ -49,5 +49,26 @@ TEST(WorkerTeamTest, BarrierPublishesTheStageBefore) {
   EXPECT_EQ(stale, 0);
 }
 
+// Workers that stand aside wake late and must neither run a region that ended without them nor miss
+// the first that counts them.
+TEST(WorkerTeamTest, TheNumberOfActiveWorkersMayChangeBetweenRegions) {
+  WorkerTeam team(3);
+  std::vector<std::atomic<int>> calls(3);
+  std::vector<int> expected(3, 0);
+  for (int round = 0; round < 3000; ++round) {
+    const int active = 1 + (round * 7 + round / 5) % 3;
+    team.SetActive(active);
+    std::atomic<int> largest{0};
+    team.Run([&](const WorkerRank& worker) {
+      ++calls[static_cast<size_t>(worker.rank())];
+      worker.Barrier();
+      if (worker.size() != active) largest = worker.size();
+    });
+    ASSERT_EQ(largest, 0);
+    for (int rank = 0; rank < active; ++rank) ++expected[static_cast<size_t>(rank)];
+    for (size_t rank = 0; rank < 3; ++rank) ASSERT_EQ(calls[rank], expected[rank]);
+  }
+}
+
 }  // namespace
 }  // namespace fulgur::base
