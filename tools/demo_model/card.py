@@ -1,6 +1,6 @@
-"""Writes the loss curve (SVG) and the table of a training run for the model card.
+"""Writes the loss curve (SVG) and prints the tables of a training run for the model card.
 
-python -m demo_model.card --run DIR --out FOLDER (run in tools/)
+python -m demo_model.card --run DIR --out FOLDER [--report NAME=FILE ...] (run in tools/); the files come from evaluate
 """
 import argparse
 import json
@@ -55,18 +55,31 @@ def table(losses, tests):
         if step in at:
             _, tokens, seconds, loss, _ = at[step]
             lines.append(f"| {step} | {tokens / 1e6:.2f} M | {seconds} | {loss:.3f} | " +
-                         " | ".join(f"{rates[k]:.2f}" for k in kinds) + " |")
+                         " | ".join(f"{rates[k]:.2f}" if k in rates else "" for k in kinds) + " |")
     return "\n".join(lines)
+
+
+def report_table(reports):
+    """Markdown table of evaluation reports {name: document}: a row per measure, a column per report."""
+    rows = {}
+    for column, document in reports.items():
+        for name, value in [*document["rates"].items(), *((k, v) for k, v in document.items() if isinstance(v, float))]:
+            rows.setdefault(name, {})[column] = f"{value:.3f}" if "perplexity" in name else f"{100 * value:.1f} %"
+    lines = ["| | " + " | ".join(reports) + " |", "|---" * (1 + len(reports)) + "|"]
+    return "\n".join(lines + [f"| {n} | " + " | ".join(r.get(c, "") for c in reports) + " |" for n, r in rows.items()])
 
 
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("--run", required=True)
     ap.add_argument("--out", required=True)
+    ap.add_argument("--report", action="append", default=[], help="NAME=FILE")
     args = ap.parse_args()
     losses, tests = read_log(args.run)
     (pathlib.Path(args.out) / "loss.svg").write_text(curve(losses))
     print(table(losses, tests))
+    print("\n" + report_table({r.split("=")[0]: json.loads(pathlib.Path(r.split("=")[1]).read_text())
+                               for r in args.report}))
     print(f"\n{losses[-1][0]} steps, {losses[-1][1]} tokens, {losses[-1][2]} CPU seconds")
 
 

@@ -389,8 +389,8 @@ def no_tool(rng, level):
 
 # ---------------------------------------------------------------- mixture
 
-MIXTURE = [(about, 14), (capital, 9), (fact, 9), (memory, 8), (arithmetic, 20), (long_sum, 7), (compare, 6),
-           (copy, 13), (recall, 12), (json_form, 4), (frame, 12), (no_tool, 3)]
+MIXTURE = [(about, 9), (capital, 8), (fact, 9), (memory, 10), (arithmetic, 18), (long_sum, 11), (compare, 8),
+           (copy, 12), (recall, 12), (json_form, 6), (frame, 10), (no_tool, 2)]
 SYSTEM = ["You are a helpful assistant.", "You are Fulgur Demo.", "Answer briefly.", "Be polite.", "你是一个有用的助手。",
           "请简短回答。"]
 

@@ -12,6 +12,7 @@ generated and compared; besides, it must end by itself and be in the language of
 sampled at temperature 1 and checked for its form.
 """
 import argparse
+import concurrent.futures
 import json
 import math
 import pathlib
@@ -19,45 +20,70 @@ import random
 import re
 import urllib.request
 
-from . import data
+from . import data, lexicon
 
 MARKER, CJK = re.compile("｜|</?think>|</?dsml"), re.compile("[\u4e00-\u9fff]")
+CONCURRENCY = 8  # requests at a time
 SENTENCE = 8.7  # tokens of one filler sentence
 DISTANCES = (0, 100, 200, 500, 1000, 2000)
 LOOK_UPS = {f"look-up at {d} tokens" if d else "look-up without filler": math.ceil(d / SENTENCE) for d in DISTANCES}
 
 
+def plain(generator, **options):
+    """Draws held-out conversations of one generator."""
+    return lambda rng: data.draw(generator, rng, "test", **options)
+
+
+def tools(kind):
+    """Draws held-out conversations with tools of one kind."""
+    def draw(rng):
+        while True:
+            s = data.tool_conversation(rng, "test")
+            if s.kind == kind:
+                return s
+    return draw
+
+
+def invented(draw, wanted):
+    """Draws only conversations that do, or do not, turn on a word that no list holds."""
+    def filtered(rng):
+        while True:
+            s = draw(rng)
+            if wanted == any(not lexicon.known(str(word)) for word in s.key[1:] if word not in FORMS):
+                return s
+    return filtered
+
+
+FORMS = {where for where, _, _ in data.FRAMES}
+SLOTS = {"names remembered over turns": plain(data.memory), "a word put into markup": plain(data.frame),
+         "JSON from text": plain(data.json_form)}
+
+
 def conversation_sets():
     """name -> function(rng) that draws one held-out conversation."""
-    def plain(generator, **options):
-        return lambda rng: data.draw(generator, rng, "test", **options)
-
-    def tools(kind, **options):
-        def draw(rng):
-            while True:
-                s = data.tool_conversation(rng, "test", **options)
-                if s.kind == kind:
-                    return s
-        return draw
-
     sets = {"questions about itself, greetings": plain(data.about), "capitals": plain(data.capital),
-            "other facts": plain(data.fact), "names remembered over turns": plain(data.memory),
+            "other facts": plain(data.fact),
             "sums and differences, thinking": plain(data.arithmetic, thinking=True),
             "sums and differences, not thinking": plain(data.arithmetic, thinking=False),
             "sums of four digits, thinking": plain(data.long_sum, thinking=True, digits=4),
             "comparison of numbers": plain(data.compare), "copying of 2 to 20 words": plain(data.copy),
-            "a word put into markup": plain(data.frame), "JSON from text": plain(data.json_form),
             "tool call": tools("tool_call"), "tool result told": tools("tool_result"),
-            "tools offered, none needed": tools("tool_none"), "asked for live data without a tool": plain(data.no_tool)}
+            "tools offered, none needed": tools("tool_none"),
+            "asked for live data without a tool": plain(data.no_tool)}
+    for name, draw in SLOTS.items():
+        sets[name] = invented(draw, False)
+        sets[name + ", invented words"] = invented(draw, True)
     for name, filler in LOOK_UPS.items():
         sets[name] = plain(data.recall, pairs=5, filler=filler, turns=1, ask=1)
     return sets
 
 
-def samples(count, seed=2024):
-    """name -> `count` held-out conversations; the same for every backend."""
+def samples(count, only="", seed=2024):
+    """name -> `count` held-out conversations of every kind whose name has `only` in it; the same for every backend."""
     out = {}
     for name, draw in conversation_sets().items():
+        if only not in name:
+            continue
         rng = random.Random(f"{seed}:{name}")
         out[name] = [draw(rng) for _ in range(count)]
     return out
@@ -110,7 +136,7 @@ def controls(backend, groups):
         for values, wanted in backend.answers(group):
             loss += float(F.cross_entropy(values, wanted, reduction="sum").detach())
             tokens += len(wanted)
-    return {**out, "perplexity of answers": math.exp(loss / tokens)}
+    return {**out, "perplexity of answers": math.exp(loss / tokens)} if tokens else out
 
 
 def mtp_agreement(backend, groups):
@@ -186,13 +212,15 @@ def well_formed(choice, s):
 def behaviour(backend, groups):
     """Greedy: rates of exact answers, of ends within the limit and of the right language; sampled: of right form."""
     rates, ends, language, form, total = {}, 0, 0, 0, 0
+    pool = concurrent.futures.ThreadPoolExecutor(CONCURRENCY)
     for name, group in groups.items():
-        choices = [backend.ask(s) for s in group]
+        choices = list(pool.map(backend.ask, group))
         rates[name] = sum(equal(c["message"], s) for c, s in zip(choices, group)) / len(group)
         ends += sum(c["finish_reason"] != "length" for c in choices)
         language += sum(bool(CJK.search(c["message"].get("content") or "")) == bool(CJK.search(s.messages[-1]["content"]))
                         for c, s in zip(choices, group))
-        form += sum(well_formed(backend.ask(s, temperature=1, top_p=0.95, seed=i), s) for i, s in enumerate(group))
+        sampled = pool.map(lambda at: backend.ask(at[1], temperature=1, top_p=0.95, seed=at[0]), enumerate(group))
+        form += sum(well_formed(choice, s) for choice, s in zip(sampled, group))
         total += len(group)
     return rates, {"ended by itself": ends / total, "language of the question": language / total,
                    "well-formed at T = 1, top-p 0.95": form / total}
@@ -244,17 +272,18 @@ def main():
     source.add_argument("--server", help="base URL")
     ap.add_argument("--model", help="model name at the server (default: its first)")
     ap.add_argument("--count", type=int, default=200)
+    ap.add_argument("--only", default="", help="measure the kinds with this text in their names")
     ap.add_argument("--report", help="write the rates as JSON")
     args = ap.parse_args()
-    groups = samples(args.count)
+    groups = samples(args.count, args.only)
     if args.server:
         rates, more = behaviour(ServerBackend(args.server, args.model), groups)
     else:
         backend = torch_backend(args)
         rates, more = evaluate(backend, groups), controls(backend, groups)
-        if backend.model.mtp is not None:
-            more["MTP names the model's next token"] = mtp_agreement(
-                backend, [group[:20] for name, group in groups.items() if name not in LOOK_UPS])
+        short = [group[:20] for name, group in groups.items() if name not in LOOK_UPS]
+        if backend.model.mtp is not None and short:
+            more["MTP names the model's next token"] = mtp_agreement(backend, short)
     print(table(rates, args.count), *(f"{name}: {value:.4f}" for name, value in more.items()), sep="\n")
     if args.report:
         pathlib.Path(args.report).write_text(json.dumps({"count": args.count, "rates": rates, **more}, indent=1))

@@ -229,3 +229,11 @@ def chinese(common=True):
 ENGLISH = english()
 CHINESE = sorted({*chinese()})
 CHARACTERS_ZH = sorted({c for word in chinese(common=False) for c in word})
+
+
+def known(word):
+    """Whether a slot's word stands in a list above (or is a number), rather than being invented."""
+    return word in KNOWN or word.isdigit()
+
+
+KNOWN = {*ENGLISH, *CHINESE, *(word for row in CAPITALS for word in row)}

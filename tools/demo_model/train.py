@@ -22,7 +22,7 @@ from .optimiser import Optimiser
 from .packing import pack
 
 SCHEDULE = json.loads(pathlib.Path(__file__).with_name("schedule.json").read_text())
-SAVE_SECONDS, LOG_STEPS, TEST_STEPS = 300, 20, 200
+SAVE_SECONDS, LOG_STEPS, TEST_STEPS = 300, 20, 400
 TESTS = {"about": data.about, "fact": data.fact, "capital": data.capital, "memory": data.memory,
          "arithmetic": data.arithmetic, "long_sum": data.long_sum, "compare": data.compare,
          "frame": data.frame, "copy": data.copy, "recall": data.recall,
