@@ -51,7 +51,7 @@ def tools(tokenizer, rng, sets, each, window):
 def far(tokenizer, rng, sentences, window):
     """One look-up conversation with up to about `sentences` sentences of filler between the list and the questions."""
     filler = round(4 * (sentences / 4) ** rng.random())
-    sample = data.draw(data.recall, rng, pairs=rng.randint(2, 8), filler=filler, turns=rng.randint(1, 2),
+    sample = data.draw(data.recall, rng, pairs=rng.randint(2, 8), filler=filler, turns=rng.randint(1, 3),
                        ask=rng.randint(1, 3))
     return pack([sequence(tokenizer, sample)], window)
 

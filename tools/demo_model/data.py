@@ -251,9 +251,9 @@ def worked_answer(zh, work, result):
 
 
 def worked_comparison(a, b):
-    """Digits from the left until two differ: '3<7' or '3=3, 4<8'."""
+    """Digits from the left until two differ: '3 vs 7: <' or '3 vs 3: =, 4 vs 8: <'."""
     def sign(x, y):
-        return f"{x}{'<' if x < y else '>' if x > y else '='}{y}"
+        return f"{x} vs {y}: {'<' if x < y else '>' if x > y else '='}"
     tens = sign(a // 10, b // 10)
     return tens if a // 10 != b // 10 else f"{tens}, {sign(a % 10, b % 10)}"
 
@@ -316,7 +316,7 @@ def recall(rng, level, pairs=None, filler=None, turns=None, ask=None, form=None)
     questions follow each other and ask `ask` keys each; `form` joins key and value.
     """
     n = pairs or rng.randint(2, 3 + round(5 * level))
-    form = form or rng.choice([": "] * 6 + [" = ", " "])
+    form = form or rng.choice([": ", ": ", " = "])
     words = rng.sample(lx.ENGLISH, 2 * n)
     keys, values = words[:n], [str(rng.randrange(10, 100)) if rng.random() < 0.1 else w for w in words[n:]]
     lines = [f"{k}{form}{v}" for k, v in zip(keys, values)]
@@ -344,7 +344,7 @@ def drill(rng, level, pairs=(2, 6)):
     if rng.random() < 0.15:
         return copy(rng, 0.7)
     n = rng.randint(*pairs)
-    return recall(rng, level, n, 0, 1, n, rng.choice([" ", ": "]))
+    return recall(rng, level, n, 0, 1, n, rng.choice([" ", ": ", " = "]))
 
 
 def json_form(rng, level):
