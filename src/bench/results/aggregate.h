@@ -24,7 +24,8 @@ struct SystemInput {
 
 struct AggregateOptions {
   std::vector<SystemInput> systems;
-  std::string baseline;  // ids; empty: the first two systems
+  std::filesystem::path trials;  // a fulgur-trials/1 file of single-factor trials; empty: none
+  std::string baseline;          // ids; empty: the first two systems
   std::string treatment;
   double threshold = 0.05;
   bool latest = false;  // of several results for one cell take the newest, else it is a mistake

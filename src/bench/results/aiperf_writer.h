@@ -1,7 +1,8 @@
 // Writes a run in the form of aiperf's artifact folder, so that tools made for aiperf read it.
 //
 // Files: profile_export_aiperf.json (schema 1.4), profile_export_aiperf.csv, profile_export.jsonl,
-// inputs.json, and our own fulgur_run.json. Format: github.com/ai-dynamo/aiperf, release 0.13.
+// inputs.json. Our own fulgur_run.json is in run_file.h. Format: github.com/ai-dynamo/aiperf,
+// release 0.13.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "bench/results/lint.h"
 #include "bench/results/run_plan.h"
 #include "bench/stats/cell.h"
 #include "bench/stats/record.h"
@@ -27,10 +27,6 @@ absl::Status WriteAiperfSummary(const std::filesystem::path& file, const RunPlan
 
 // Writes the same metrics as aiperf's CSV tables.
 absl::Status WriteAiperfCsv(const std::filesystem::path& file, const Cell& cell);
-
-// Writes fulgur_run.json: plan, environment, wall-clock phases and findings of lint.
-absl::Status WriteRunFile(const std::filesystem::path& file, const RunPlan& plan, const Cell& cell,
-                          const std::vector<LintFinding>& lint);
 
 // Appends one line per request to profile_export.jsonl while the run goes on. One thread.
 class RecordWriter {
@@ -46,6 +42,7 @@ class RecordWriter {
 
   std::filesystem::path file_;
   std::ofstream stream_;
+  bool saw_warmup_ = false;
 };
 
 // Writes inputs.json one session at a time. One thread.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "bench/results/lint.h"
+#include "bench/results/statistic.h"
 #include "bench/results/utilisation.h"
 #include "bench/stats/cell.h"
 #include "bench/stats/metric.h"
@@ -36,6 +37,7 @@ struct SystemFacts {
   std::optional<int64_t> devices;  // dies or GPUs, for rates per device
   std::map<std::string, std::string> environment;
   std::optional<UtilisationSummary> utilisation;  // over the whole log
+  std::vector<LintFinding> lint;                  // of the system as a whole: time against the log
   std::string source;  // of a reference file: where its constants are from
 };
 
@@ -137,10 +139,7 @@ struct Comparison {
 // The headline metric: what one user sees per second.
 inline constexpr std::string_view kHeadlineTag = "output_token_throughput_per_user";
 
-// A statistic of a block: "avg", "min", "max", "std", "count", "sum" or "p1" ... "p99".
-std::optional<double> Statistic(const MetricBlock& block, std::string_view name);
-
-// The same of a metric of a cell; absent if cell or metric is.
+// A statistic (statistic.h) of a metric of a cell; absent if the cell or the metric is.
 std::optional<double> Statistic(const CellFacts* cell, std::string_view tag, std::string_view name);
 
 // "improved", "neutral", "REGRESSION", "noise?", "n/a".

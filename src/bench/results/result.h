@@ -36,8 +36,13 @@ struct Result {
   RunPlan plan;
   std::vector<RequestLine> requests;  // empty if the file keeps no requests
   std::optional<double> window_s;     // the phase window: end_time - start_time
+  // Requests whose body asks for fewer tokens than its own min_tokens; known from inputs.json only.
+  std::optional<int64_t> impossible_requests;
   std::vector<std::string> problems;  // what had to be skipped, one sentence each
 };
+
+// Why a request failed; a cancelled one failed with code 499, as aiperf has it.
+std::optional<RequestError> FailureOf(const RequestRecord& record);
 
 // What profile_export.jsonl says of a record.
 RequestLine ToRequestLine(const RequestRecord& record);

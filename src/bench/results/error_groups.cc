@@ -1,0 +1,71 @@
+#include "bench/results/error_groups.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "bench/results/json_fields.h"
+#include "io/json.h"
+
+namespace fulgur::bench {
+namespace {
+
+constexpr size_t kLongest = 200;
+
+std::string InnerMessage(std::string_view message) {
+  if (!message.starts_with('{')) return std::string(message);
+  const auto document = io::JsonDocument::Parse(message, "the message");
+  JsonObject root;
+  if (!document.ok() || document->root().get(root) != simdjson::SUCCESS) {
+    return std::string(message);
+  }
+  const auto error = ObjectAt(root, "error");
+  const std::string inner = TextAt(error.value_or(root), "message");
+  return inner.empty() ? std::string(message) : inner;
+}
+
+// Cuts between characters, not inside one.
+std::string Cut(std::string text) {
+  if (text.size() <= kLongest) return text;
+  size_t end = kLongest;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return text.substr(0, end) + "...";
+}
+
+}  // namespace
+
+std::string MaskedMessage(std::string_view message) {
+  std::string masked;
+  bool in_number = false;
+  for (const char letter : InnerMessage(message)) {
+    const bool digit = absl::ascii_isdigit(static_cast<unsigned char>(letter));
+    if (!digit) masked += letter;
+    if (digit && !in_number) masked += '#';
+    in_number = digit;
+  }
+  return Cut(std::move(masked));
+}
+
+std::vector<ErrorGroup> GroupForPeople(const std::vector<ErrorGroup>& errors) {
+  std::vector<ErrorGroup> groups;
+  for (const ErrorGroup& error : errors) {
+    const std::string message = MaskedMessage(error.message);
+    const auto same = std::find_if(groups.begin(), groups.end(), [&](const ErrorGroup& group) {
+      return group.code == error.code && group.message == message;
+    });
+    if (same == groups.end()) {
+      groups.push_back({error.code, error.type, message, error.count});
+    } else {
+      same->count += error.count;
+    }
+  }
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const ErrorGroup& a, const ErrorGroup& b) { return a.count > b.count; });
+  return groups;
+}
+
+std::string CodeName(const ErrorGroup& group) {
+  if (group.code) return std::to_string(*group.code);
+  return group.type.empty() ? "no code" : group.type;
+}
+
+}  // namespace fulgur::bench

@@ -1,0 +1,289 @@
+"""What is sent and when, and what is measured of answers with known times."""
+import os
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from bench_process import FULGUR, TINY_TOKENIZER, bench, lines, load, measured, run, summary
+from load_server import streaming, timed
+
+SHORT = ["--isl", "20", "--osl", "8", "--no-warmup"]
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self._folder = tempfile.TemporaryDirectory()
+        self.folder = self._folder.name
+        self.addCleanup(self._folder.cleanup)
+
+    def check(self, done, code=0):
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done
+
+
+class ClosedLoopTest(Case):
+    def test_sends_all_and_never_more_at_a_time(self):
+        with timed() as server:
+            done = self.check(bench(server, self.folder, *SHORT, "--concurrency", "3", "--request-count", "12"))
+            self.assertIn("12 requests, 0 failed", done.stdout)
+            self.assertEqual(server.most_running, 3)
+        result = summary(self.folder)
+        self.assertEqual(result["request_count"]["avg"], 12)
+        self.assertEqual(result["total_osl"]["avg"], 12 * 8)
+        self.assertEqual(result["output_sequence_length"]["min"], 8)
+        self.assertTrue(result["is_complete"])
+        self.assertEqual(len(measured(lines(self.folder))), 12)
+        self.assertEqual(len(load(self.folder, "inputs.json")["data"]), 12)
+        self.assertEqual(load(self.folder, "fulgur_run.json")["details"]["complete"], "true")
+
+    def test_times_are_those_of_the_server(self):
+        with timed(streaming(first=0.1, gap=0.03, per_chunk=4)) as server:
+            self.check(bench(server, self.folder, "--osl", "16", "--no-warmup", "--request-count", "4"))
+        result = summary(self.folder)
+        self.assertAlmostEqual(result["time_to_first_token"]["p50"], 100, delta=20)
+        self.assertAlmostEqual(result["inter_chunk_latency"]["p50"], 30, delta=8)
+        self.assertAlmostEqual(result["inter_token_latency"]["p50"], 3 * 30 / 15, delta=1.5)
+        self.assertAlmostEqual(result["request_latency"]["p50"], 190, delta=25)
+        self.assertIn("fulgur_client_lag", result)
+
+    def test_reasoning_counts_and_both_spellings_are_read(self):
+        for field in ("reasoning", "reasoning_content"):
+            with timed(streaming(first=0.05, gap=0.05, per_chunk=4, reasoning=4, field=field)) as server:
+                self.check(bench(server, self.folder, *SHORT, "--request-count", "1", "--force"))
+            result = summary(self.folder)
+            self.assertAlmostEqual(result["time_to_first_token"]["avg"], 50, delta=25)
+            self.assertAlmostEqual(result["time_to_first_output_token"]["avg"], 100, delta=25)
+
+    def test_warmup_is_excluded_and_staggers(self):
+        with timed(streaming(first=0.1, gap=0)) as server:
+            self.check(bench(server, self.folder, "--osl", "4", "--concurrency", "4", "--request-count", "16"))
+            self.assertEqual(len(server.requests), 1 + 4 + 16)  # a probe, the warm-up, the load
+        records = lines(self.folder)
+        self.assertEqual(len(records), 20)
+        self.assertEqual(len(measured(records)), 16)
+        starts = sorted(record["metadata"]["request_start_ns"] for record in measured(records))
+        self.assertGreater((starts[3] - starts[0]) / 1e6, 50)
+        self.assertEqual(summary(self.folder)["warmup_metrics"]["request_count"]["avg"], 4)
+
+    def test_sweep_writes_a_folder_a_cell(self):
+        with timed() as server:
+            self.check(bench(server, self.folder, *SHORT, "--concurrency", "1,2", "--request-count", "4"))
+        for concurrency in (1, 2):
+            self.assertEqual(summary(self.folder, f"concurrency_{concurrency}")["request_count"]["avg"], 4)
+
+    def test_completions_and_answers_in_one_piece(self):
+        for flags in (["--endpoint-type", "completions"], ["--no-streaming"]):
+            with timed() as server:
+                self.check(bench(server, self.folder, *SHORT, "--request-count", "3", "--force", *flags))
+                self.assertTrue(server.requests[-1].path.endswith("completions"))
+            self.assertEqual(summary(self.folder)["total_osl"]["avg"], 24)
+
+    def test_goodput(self):
+        with timed(streaming(first=0.05)) as server:
+            self.check(bench(server, self.folder, *SHORT, "--request-count", "3", "--goodput", "ttft:1000", "e2el:1"))
+        result = summary(self.folder)
+        self.assertEqual(result["good_request_count"]["avg"], 0)
+
+
+class RateTest(Case):
+    def gaps(self, server):
+        times = [request.time for request in server.requests[1:]]
+        return [b - a for a, b in zip(times, times[1:])]
+
+    def test_constant_rate_keeps_time_while_answers_wait(self):
+        with timed(streaming(first=0.5, gap=0)) as server:
+            self.check(bench(server, self.folder, *SHORT, "--request-rate", "50", "--arrival-pattern", "constant",
+                             "--request-count", "40"))
+            gaps = self.gaps(server)
+            self.assertAlmostEqual(sum(gaps) / len(gaps), 0.02, delta=0.002)
+            self.assertGreater(server.most_running, 10)
+
+    def test_a_limit_delays_sends_and_the_delay_is_measured(self):
+        with timed(streaming(first=0.1, gap=0)) as server:
+            self.check(bench(server, self.folder, *SHORT, "--request-rate", "100", "--concurrency", "1",
+                             "--request-count", "10"))
+            self.assertEqual(server.most_running, 1)
+        result = summary(self.folder)
+        self.assertGreater(result["credit_to_start_latency"]["max"], 500)
+        self.assertGreater(result["effective_latency"]["max"], 600)
+        self.assertLess(result["request_latency"]["max"], 300)
+
+    def test_duration_ends_and_unfinished_requests_are_no_failures(self):
+        with timed(streaming(first=0.01, gap=0.2)) as server:
+            start = time.monotonic()
+            done = self.check(bench(server, self.folder, *SHORT, "--concurrency", "2", "--benchmark-duration", "1",
+                                    "--benchmark-grace-period", "0.2"), 4)
+            self.assertLess(time.monotonic() - start, 10)
+        self.assertIn("still ran at the end", done.stdout)
+        self.assertIn("no request ended well", done.stdout)
+
+    def test_trace_is_replayed_in_time_and_shares_prefixes(self):
+        trace = os.path.join(self.folder, "trace.jsonl")
+        with open(trace, "w", encoding="utf-8") as file:
+            for at in (1000, 1200, 1500):
+                file.write('{"timestamp": %d, "input_length": 24, "output_length": 4, "hash_ids": [7, %d]}\n' % (at, at))
+        with timed() as server:
+            self.check(bench(server, self.folder, "--input-file", trace, "--isl-block-size", "16", "--no-warmup",
+                             "--tokenizer", TINY_TOKENIZER))
+            requests = server.requests[1:]
+            self.assertAlmostEqual(requests[1].time - requests[0].time, 0.2, delta=0.03)
+            self.assertAlmostEqual(requests[2].time - requests[0].time, 0.5, delta=0.03)
+            texts = [request.body["messages"][0]["content"] for request in requests]
+            shared = os.path.commonprefix(texts)
+            self.assertEqual(len(shared.split()), 16)
+        self.assertEqual(summary(self.folder)["input_sequence_length"]["avg"], 24)
+
+    def test_users_in_a_rhythm(self):
+        with timed() as server:
+            self.check(bench(server, self.folder, *SHORT, "--user-centric-rate", "20", "--num-users", "4",
+                             "--request-count", "20"))
+            gaps = self.gaps(server)
+            self.assertAlmostEqual(sum(gaps) / len(gaps), 0.05, delta=0.01)
+
+
+class ContentTest(Case):
+    def test_prompts_have_their_length_and_differ(self):
+        with timed() as server:
+            self.check(bench(server, self.folder, "--isl", "100", "--osl", "2", "--no-warmup", "--request-count", "8",
+                             "--tokenizer", TINY_TOKENIZER))
+            texts = {request.body["messages"][0]["content"] for request in server.requests[1:]}
+            self.assertEqual(len(texts), 8)
+        result = summary(self.folder)["input_sequence_length"]
+        self.assertEqual((result["min"], result["max"]), (100, 100))
+
+    def test_same_seed_same_requests(self):
+        seen = []
+        for seed in ("7", "7", "8"):
+            with timed() as server:
+                self.check(bench(server, self.folder, *SHORT, "--seq-dist", "20|5,8|2:60;40,4:40", "--random-seed", seed,
+                                 "--request-count", "6", "--force"))
+                seen.append([request.body for request in server.requests[1:]])
+        self.assertEqual(seen[0], seen[1])
+        self.assertNotEqual(seen[0], seen[2])
+
+    def test_min_tokens_follows_each_request(self):
+        with timed() as server:
+            self.check(bench(server, self.folder, "--seq-dist", "16,8|4:100", "--no-warmup", "--request-count", "20",
+                             "--extra-inputs", "min_tokens:osl", "--extra-inputs", "ignore_eos:true"))
+            for request in server.requests[1:]:
+                self.assertEqual(request.body["min_tokens"], request.body["max_completion_tokens"])
+                self.assertIs(request.body["ignore_eos"], True)
+
+    def test_conversations_carry_the_answers(self):
+        with timed() as server:
+            self.check(bench(server, self.folder, *SHORT, "--num-conversations", "2", "--session-turns-mean", "3",
+                             "--session-header", "X-Session-ID", "--connection-reuse-strategy",
+                             "sticky-user-sessions"))
+            requests = server.requests[1:]
+            self.assertEqual(len(requests), 6)
+            roles = [message["role"] for message in requests[2].body["messages"]]
+            self.assertEqual(roles, ["user", "assistant", "user", "assistant", "user"])
+            self.assertEqual(len({request.headers["x-session-id"] for request in requests}), 2)
+        turns = [record["metadata"]["turn_index"] for record in measured(lines(self.folder))]
+        self.assertEqual(sorted(turns), [0, 0, 1, 1, 2, 2])
+
+    def test_prefixes_are_shared_and_warmed(self):
+        with timed() as server:
+            self.check(bench(server, self.folder, *SHORT, "--prefix-prompt-length", "40", "--num-prefix-prompts", "2",
+                             "--warm-prefixes", "--request-count", "8", "--tokenizer", TINY_TOKENIZER))
+            texts = [request.body["messages"][0]["content"] for request in server.requests[1:]]
+            prefixes = texts[:2]
+            self.assertTrue(all(text.startswith(tuple(prefixes)) for text in texts[2:]))
+        self.assertEqual(summary(self.folder)["input_sequence_length"]["avg"], 60)
+
+    def test_file_of_prompts(self):
+        path = os.path.join(self.folder, "prompts.jsonl")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write('{"text": "one", "output_length": 3}\nnot json\n{"turns": ["two", {"text": "three"}]}\n')
+        with timed() as server:
+            self.check(bench(server, self.folder, "--input-file", path, "--no-warmup"))
+            self.assertEqual(len(server.requests[1:]), 3)
+            self.assertEqual(server.requests[1].body["max_completion_tokens"], 3)
+
+
+class CommandTest(Case):
+    def test_suite_smoke_and_resume(self):
+        with timed() as server:
+            self.check(bench(server, self.folder, "--suite", "smoke"))
+            for concurrency in (1, 2):
+                self.assertEqual(summary(self.folder, f"smoke-c{concurrency}")["request_count"]["avg"], 8)
+            done = self.check(bench(server, self.folder, "--suite", "smoke"))
+            self.assertIn("0 cells measured, 2 skipped", done.stdout)
+            done = self.check(bench(server, self.folder, "--suite", "smoke", "--random-seed", "5"))
+            self.assertIn("2 cells measured", done.stdout)
+
+    def test_published_aiperf_command(self):
+        """As published: min_tokens is constant, so that requests whose length is drawn below it are refused."""
+        async def like_vllm(request, out):
+            if request.body.get("min_tokens", 0) > request.body["max_completion_tokens"]:
+                return await out.whole({"error": {"message": "min_tokens must be less than or equal to max_tokens"}},
+                                       "400 Bad Request")
+            return await streaming(first=0, gap=0, per_chunk=512)(request, out)
+
+        with timed(like_vllm) as server:
+            done = run("bench", "profile", "--model", "timed", "--streaming", "--endpoint-type", "chat", "--tokenizer",
+                       TINY_TOKENIZER, "--url", server.url, "--concurrency", "4", "--request-count", "50", "--seq-dist",
+                       "164|10,4096|256:100", "--random-seed", "42", "--ui", "simple", "--extra-inputs",
+                       "ignore_eos:true", "--extra-inputs", "min_tokens:4096", "--output-artifact-dir", self.folder)
+            self.check(done, 4)
+            self.assertEqual(len(server.requests), 50)
+        result = summary(self.folder)
+        failed = result["error_request_count"]["avg"]
+        self.assertEqual(result["request_count"]["avg"] + failed, 50)
+        self.assertGreater(failed, 10)
+        self.assertEqual(result["error_summary"][0]["error_details"]["code"], 400)
+
+    def test_vllm_command(self):
+        with timed() as server:
+            host, port = server.url.removeprefix("http://").split(":")
+            self.check(run("bench", "serve", "--backend", "openai-chat", "--endpoint", "/v1/chat/completions", "--host",
+                           host, "--port", port, "--model", "timed", "--dataset-name", "random", "--random-input-len",
+                           "16", "--random-output-len", "8", "--num-prompts", "6", "--max-concurrency", "2",
+                           "--ignore-eos", "--seed", "0", "--save-result", "--save-detailed", "--result-dir",
+                           self.folder, "--result-filename", "out.json", "--artifact-dir", self.folder, "--metadata",
+                           "tp=4", "--percentile-metrics", "ttft,tpot"))
+            self.assertEqual(len(server.requests), 6)
+        result = load(self.folder, "out.json")
+        self.assertEqual((result["completed"], result["failed"], result["tp"]), (6, 0, "4"))
+        self.assertEqual(result["output_lens"], [8] * 6)
+        self.assertAlmostEqual(result["mean_itl_ms"], 5, delta=3)
+
+    def test_secrets_stay_out_of_files(self):
+        with timed() as server:
+            self.check(bench(server, self.folder, *SHORT, "--request-count", "2", "--api-key", "hush-1", "--header",
+                             "X-Key: hush-2"))
+            self.assertEqual(server.requests[-1].headers["authorization"], "Bearer hush-1")
+            self.assertEqual(server.requests[-1].headers["x-key"], "hush-2")
+        for name in os.listdir(self.folder):
+            with open(os.path.join(self.folder, name), encoding="utf-8") as file:
+                self.assertNotIn("hush", file.read(), name)
+
+    def test_mistakes(self):
+        for flags, sentence in ((["--concurrency", "0"], "--concurrency"), (["--seq-dist", "1,2"], "--seq-dist"),
+                                (["--sute", "smoke"], "--suite"), (["--suite", "none"], "--suite none"),
+                                (["--request-rate", "-1"], "--request-rate"), (["--goodput", "x"], "--goodput"),
+                                (["--extra-inputs", "x"], "--extra-inputs"), (["word"], "word")):
+            done = self.check(run("bench", "run", *flags), 2)
+            self.assertIn(sentence, done.stderr)
+
+    def test_interrupt_keeps_what_was_measured(self):
+        with timed(streaming(first=0.05, gap=0.01)) as server:
+            process = subprocess.Popen([FULGUR, "bench", "run", "--url", server.url, "--artifact-dir", self.folder,
+                                        *SHORT, "--request-count", "1000", "--concurrency", "2"],
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            while len(server.requests) < 10:
+                time.sleep(0.02)
+            process.send_signal(signal.SIGINT)
+            out, _ = process.communicate(timeout=20)
+        self.assertEqual(process.returncode, 4)
+        self.assertIn("interrupted", out)
+        result = summary(self.folder)
+        self.assertGreaterEqual(result["request_count"]["avg"], 4)
+        self.assertTrue(result["was_cancelled"])
+        self.assertNotIn("error_request_count", result)
+
+
+if __name__ == "__main__":
+    unittest.main()
