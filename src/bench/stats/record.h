@@ -70,6 +70,7 @@ struct RequestRecord {
   std::optional<int64_t> output_tokens;  // visible and reasoning
   std::optional<int64_t> reasoning_tokens;
   std::optional<int64_t> requested_output_tokens;
+  std::optional<double> output_repetition;  // part of the answer's word runs that came before
   Usage usage;
   std::string text;  // kept only when asked for
   std::optional<RequestError> error;

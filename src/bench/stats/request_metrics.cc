@@ -132,6 +132,7 @@ std::string_view UnitOf(std::string_view tag) {
       tag.ends_with("_token_count") || tag.ends_with("_isl") || tag.ends_with("_per_chunk")) {
     return "tokens";
   }
+  if (tag == "fulgur_output_repetition") return "ratio";
   return "ms";
 }
 
@@ -140,6 +141,9 @@ RequestMetrics ComputeRequestMetrics(const RequestRecord& record) {
   const std::vector<const Frame*> frames = OutputFrames(record);
   SetLengths(record, metrics);
   SetUsage(record, metrics);
+  if (record.output_repetition) {
+    metrics.values["fulgur_output_repetition"] = *record.output_repetition;
+  }
   if (frames.empty()) return metrics;
   SetTimes(record, frames, metrics);
   SetRates(record, frames, metrics);

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 
+#include "bench/stats/log_histogram.h"
 #include "bench/stats/request_metrics.h"
 
 namespace fulgur::bench {
@@ -13,14 +15,20 @@ namespace {
 constexpr double kNsPerSecond = 1e9;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+constexpr size_t kMaxExactGaps = 10'000'000;
+
+}  // namespace
+
 // Everything that the parts below read, gathered in one pass.
-struct Sample {
+struct RunAccumulator::Sample {
   std::map<std::string, std::vector<double>> values;    // valid requests, by tag
   std::map<std::string, std::vector<double>> schedule;  // all requests
-  std::vector<double> chunk_gaps;
+  std::vector<double> chunk_gaps;  // moved into the histogram when there are too many
+  LogHistogram many_chunk_gaps;
   std::vector<double> error_inputs;
   int64_t valid = 0;
   int64_t failed = 0;
+  int64_t unfinished = 0;
   int64_t good = 0;
   int64_t length_mismatches = 0;
   int64_t usage_discrepancies = 0;
@@ -28,7 +36,14 @@ struct Sample {
   double decode_tokens = 0.0;
   double first_start_ns = kInfinity;
   double last_output_ns = 0.0;
+
+  void AddGaps(const std::vector<double>& gaps);
+  void AddValid(const RequestRecord& record, const std::vector<Objective>& objectives);
 };
+
+namespace {
+
+using Sample = RunAccumulator::Sample;
 
 // aiperf calls a length wrong if it is off by more than 5 % or 50 tokens, whichever is smaller.
 bool IsLengthMismatch(const RequestRecord& record) {
@@ -44,44 +59,34 @@ bool IsUsageDiscrepancy(const RequestMetrics& metrics) {
   return metrics.Get("usage_completion_tokens_diff_pct", 0.0) > 10.0;
 }
 
-void AddValid(const RequestRecord& record, const std::vector<Objective>& objectives,
-              Sample& sample) {
-  const RequestMetrics metrics = ComputeRequestMetrics(record);
-  ++sample.valid;
-  for (const auto& [tag, value] : metrics.values) sample.values[tag].push_back(value);
-  sample.chunk_gaps.insert(sample.chunk_gaps.end(), metrics.inter_chunk_latency_ms.begin(),
-                           metrics.inter_chunk_latency_ms.end());
-  if (MeetsAll(metrics, objectives)) ++sample.good;
-  if (IsLengthMismatch(record)) ++sample.length_mismatches;
-  if (IsUsageDiscrepancy(metrics)) ++sample.usage_discrepancies;
-  if (metrics.Has("inter_token_latency")) {
-    sample.decode_seconds += metrics.Get("decode_duration", 0.0) / 1000.0;
-    sample.decode_tokens += metrics.Get("output_sequence_length", 1.0) - 1.0;
-  }
-  const auto start = static_cast<double>(record.start_ns);
-  sample.first_start_ns = std::min(sample.first_start_ns, start);
-  sample.last_output_ns =
-      std::max(sample.last_output_ns, start + metrics.Get("request_latency", 0.0) * 1e6);
+}  // namespace
+
+void RunAccumulator::Sample::AddGaps(const std::vector<double>& gaps) {
+  chunk_gaps.insert(chunk_gaps.end(), gaps.begin(), gaps.end());
+  if (many_chunk_gaps.count() == 0 && chunk_gaps.size() <= kMaxExactGaps) return;
+  for (const double gap : chunk_gaps) many_chunk_gaps.Add(gap);
+  chunk_gaps.clear();
 }
 
-Sample Gather(const std::vector<RequestRecord>& records, const std::vector<Objective>& objectives) {
-  Sample sample;
-  for (const RequestRecord& record : records) {
-    if (record.warmup) continue;
-    for (const auto& [tag, value] : ComputeScheduleMetrics(record).values) {
-      sample.schedule[tag].push_back(value);
-    }
-    if (record.valid()) {
-      AddValid(record, objectives, sample);
-      continue;
-    }
-    ++sample.failed;
-    if (record.input_tokens) {
-      sample.error_inputs.push_back(static_cast<double>(*record.input_tokens));
-    }
+void RunAccumulator::Sample::AddValid(const RequestRecord& record,
+                                      const std::vector<Objective>& objectives) {
+  const RequestMetrics metrics = ComputeRequestMetrics(record);
+  ++valid;
+  for (const auto& [tag, value] : metrics.values) values[tag].push_back(value);
+  AddGaps(metrics.inter_chunk_latency_ms);
+  if (MeetsAll(metrics, objectives)) ++good;
+  if (IsLengthMismatch(record)) ++length_mismatches;
+  if (IsUsageDiscrepancy(metrics)) ++usage_discrepancies;
+  if (metrics.Has("inter_token_latency")) {
+    decode_seconds += metrics.Get("decode_duration", 0.0) / 1000.0;
+    decode_tokens += metrics.Get("output_sequence_length", 1.0) - 1.0;
   }
-  return sample;
+  const auto start = static_cast<double>(record.start_ns);
+  first_start_ns = std::min(first_start_ns, start);
+  last_output_ns = std::max(last_output_ns, start + metrics.Get("request_latency", 0.0) * 1e6);
 }
+
+namespace {
 
 double SumOf(const Sample& sample, const std::string& tag) {
   const auto it = sample.values.find(tag);
@@ -92,8 +97,11 @@ double SumOf(const Sample& sample, const std::string& tag) {
 void AddDistributions(const Sample& sample, MetricMap& metrics) {
   for (const auto& [tag, values] : sample.values) metrics[tag] = Summarize(values, UnitOf(tag));
   for (const auto& [tag, values] : sample.schedule) metrics[tag] = Summarize(values, UnitOf(tag));
-  if (!sample.chunk_gaps.empty())
+  if (sample.many_chunk_gaps.count() > 0) {
+    metrics["inter_chunk_latency"] = sample.many_chunk_gaps.Summarize("ms");
+  } else if (!sample.chunk_gaps.empty()) {
     metrics["inter_chunk_latency"] = Summarize(sample.chunk_gaps, "ms");
+  }
 }
 
 void AddTotals(const Sample& sample, MetricMap& metrics) {
@@ -123,6 +131,7 @@ void AddCounts(const Sample& sample, MetricMap& metrics) {
     metrics["request_error_rate"] =
         Scalar(100.0 * static_cast<double>(sample.failed) / static_cast<double>(all), "%");
   }
+  if (sample.unfinished > 0) count("fulgur_unfinished_request_count", sample.unfinished);
   if (sample.failed == 0) return;
   count("error_request_count", sample.failed);
   metrics["error_isl"] = Summarize(sample.error_inputs, "tokens");
@@ -203,9 +212,32 @@ void AddFailureInflated(const Sample& sample, MetricMap& metrics) {
 
 }  // namespace
 
-MetricMap ComputeRunMetrics(const std::vector<RequestRecord>& records, const RunWindow& window,
-                            const std::vector<Objective>& objectives) {
-  const Sample sample = Gather(records, objectives);
+RunAccumulator::RunAccumulator(std::vector<Objective> objectives)
+    : objectives_(std::move(objectives)), sample_(std::make_unique<Sample>()) {}
+RunAccumulator::~RunAccumulator() = default;
+RunAccumulator::RunAccumulator(RunAccumulator&&) noexcept = default;
+
+int64_t RunAccumulator::valid() const { return sample_->valid; }
+int64_t RunAccumulator::failed() const { return sample_->failed; }
+
+void RunAccumulator::Add(const RequestRecord& record) {
+  if (record.warmup) return;
+  if (record.cancelled && !record.error) {
+    ++sample_->unfinished;
+    return;
+  }
+  for (const auto& [tag, value] : ComputeScheduleMetrics(record).values) {
+    sample_->schedule[tag].push_back(value);
+  }
+  if (record.valid()) return sample_->AddValid(record, objectives_);
+  ++sample_->failed;
+  if (record.input_tokens) {
+    sample_->error_inputs.push_back(static_cast<double>(*record.input_tokens));
+  }
+}
+
+MetricMap RunAccumulator::Compute(const RunWindow& window) const {
+  const Sample& sample = *sample_;
   const double window_s = static_cast<double>(window.end_ns - window.start_ns) / kNsPerSecond;
   MetricMap metrics;
   AddDistributions(sample, metrics);
@@ -213,9 +245,16 @@ MetricMap ComputeRunMetrics(const std::vector<RequestRecord>& records, const Run
   AddCounts(sample, metrics);
   AddRates(sample, window_s, metrics);
   AddPerUserRates(sample, metrics);
-  if (!objectives.empty()) AddGoodput(sample, window_s, metrics);
+  if (!objectives_.empty()) AddGoodput(sample, window_s, metrics);
   AddFailureInflated(sample, metrics);
   return metrics;
+}
+
+MetricMap ComputeRunMetrics(const std::vector<RequestRecord>& records, const RunWindow& window,
+                            const std::vector<Objective>& objectives) {
+  RunAccumulator run(objectives);
+  for (const RequestRecord& record : records) run.Add(record);
+  return run.Compute(window);
 }
 
 }  // namespace fulgur::bench

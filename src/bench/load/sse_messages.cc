@@ -1,0 +1,64 @@
+#include "bench/load/sse_messages.h"
+
+namespace fulgur::bench {
+
+void SseMessages::Feed(std::string_view bytes, int64_t now_ns) {
+  now_ns_ = now_ns;
+  if (after_return_ && bytes.starts_with('\n')) bytes.remove_prefix(1);
+  if (!bytes.empty()) after_return_ = false;
+  while (!bytes.empty()) {
+    const size_t end = bytes.find_first_of("\r\n");
+    if (line_.empty()) line_ns_ = now_ns;
+    if (end == std::string_view::npos) {
+      line_ += bytes;
+      return;
+    }
+    if (line_.empty()) {
+      TakeLine(bytes.substr(0, end));
+    } else {
+      line_ += bytes.substr(0, end);
+      TakeLine(line_);
+      line_.clear();
+    }
+    const bool is_return = bytes[end] == '\r';
+    bytes.remove_prefix(end + 1);
+    if (is_return && bytes.starts_with('\n'))
+      bytes.remove_prefix(1);
+    else
+      after_return_ = is_return && bytes.empty();
+  }
+}
+
+void SseMessages::Finish() {
+  if (!line_.empty()) TakeLine(line_);
+  line_.clear();
+  EndMessage();
+}
+
+void SseMessages::TakeLine(std::string_view line) {
+  if (line.empty()) return EndMessage();
+  if (line.starts_with(':')) {
+    ++comments_;
+    return;
+  }
+  constexpr std::string_view kData = "data:";
+  if (!line.starts_with(kData)) return;
+  line.remove_prefix(kData.size());
+  if (line.starts_with(' ')) line.remove_prefix(1);
+  if (has_data_) {
+    data_ += '\n';
+  } else {
+    message_ns_ = line_ns_;
+    data_.clear();
+  }
+  data_ += line;
+  has_data_ = true;
+}
+
+void SseMessages::EndMessage() {
+  if (!has_data_) return;
+  has_data_ = false;
+  sink_(data_, message_ns_);
+}
+
+}  // namespace fulgur::bench
