@@ -8,6 +8,27 @@
 namespace fulgur::model {
 namespace {
 
+// The window's keys: the projected rows through RMSNorm and rotation.
+void MakeKeys(const StepContext& step, const KeyJob& job, const float* rotation,
+              const base::WorkerRank& worker) {
+  kernels::HeadRowsJob key;
+  key.x = job.projected;
+  key.rows = step.rows();
+  key.heads = 1;
+  key.dim = step.config.head_dim;
+  key.normalize = true;
+  key.weight = job.attention->kv_norm.data();
+  key.eps = step.config.rms_norm_eps;
+  key.rope = rotation;
+  key.rope_dim = step.config.rope_dim;
+  if (step.precision == Precision::kNative) {
+    key.out.bf16 = reinterpret_cast<tensor::BFloat16*>(job.rows);
+  } else {
+    key.out.f32 = reinterpret_cast<float*>(job.rows);
+  }
+  step.ops.head_rows({&key, 1}, worker);
+}
+
 // The stages of one layer's attention, in order. Between two of them lies a barrier.
 class AttentionStep {
  public:
@@ -21,7 +42,7 @@ class AttentionStep {
         views_(step.views.layer(index)),
         worker_(worker),
         rows_(step.rows()),
-        ratio_(config_.Ratio(index)),
+        ratio_(views_.ratio),
         native_(step.precision == Precision::kNative) {}
 
   void Run() {
@@ -119,22 +140,8 @@ void AttentionStep::MakeLatents() {
   latent.out = scratch_.q_latent_rows.Out(FormatsOf({&weights_.wq_b, &weights_.indexer.wq_b}));
   ops_.norm_rows({&latent, 1}, worker_);
 
-  kernels::HeadRowsJob key;
-  key.x = scratch_.kv;
-  key.rows = rows_;
-  key.heads = 1;
-  key.dim = config_.head_dim;
-  key.normalize = true;
-  key.weight = weights_.kv_norm.data();
-  key.eps = config_.rms_norm_eps;
-  key.rope = rotation();
-  key.rope_dim = config_.rope_dim;
-  if (native_) {
-    key.out.bf16 = reinterpret_cast<tensor::BFloat16*>(scratch_.window_rows);
-  } else {
-    key.out.f32 = reinterpret_cast<float*>(scratch_.window_rows);
-  }
-  ops_.head_rows({&key, 1}, worker_);
+  MakeKeys(step_, {.attention = &weights_, .projected = scratch_.kv, .rows = scratch_.window_rows},
+           rotation(), worker_);
 
   if (ratio_ > 0) {
     CompressBlocks(weights_.compressor, views_.compress, scratch_.compressor_rows, false);
@@ -244,6 +251,7 @@ void AttentionStep::Attend() {
   args.heads = config_.num_heads;
   args.dim = config_.head_dim;
   args.window = config_.sliding_window;
+  args.whole_range = step_.whole_block;
   args.ratio = ratio_;
   if (choosing()) {
     args.selected = scratch_.selected;
@@ -297,7 +305,7 @@ void AttentionStep::ProjectGroups() {
     jobs.Add(job);
   }
   jobs.Run();
-  WriteRings();
+  if (!step_.whole_block) WriteRings();
 }
 
 void AttentionStep::WriteRings() {
@@ -332,6 +340,20 @@ void AttentionStep::ProjectOutput() {
 void RunAttention(const StepContext& step, const Layer& layer, int64_t index,
                   const base::WorkerRank& worker) {
   AttentionStep(step, layer, index, worker).Run();
+}
+
+void WriteKeys(const StepContext& step, std::span<const KeyJob> jobs, const ActivationBuffer& x,
+               const base::WorkerRank& worker) {
+  LinearJobs projections(step, worker);
+  for (const KeyJob& job : jobs) projections.Add(job.attention->wkv, x, job.projected);
+  projections.Run();
+  worker.Barrier();
+  for (const KeyJob& job : jobs) MakeKeys(step, job, step.scratch.rotation, worker);
+  worker.Barrier();
+  for (const KeyJob& job : jobs) {
+    const kernels::RingWriteJob write = {job.rings, job.rows};
+    step.ops.write_rings({&write, 1}, worker);
+  }
 }
 
 }  // namespace fulgur::model

@@ -10,6 +10,7 @@
 
 #include "base/machine.h"
 #include "model/checkpoint.h"
+#include "model/drafter_source.h"
 #include "model/testing/checkpoints.h"
 #include "model/testing/test_model.h"
 #include "model/weight_loader.h"
@@ -81,6 +82,40 @@ TEST_P(CheckpointLogits, NativePrecisionStaysNear) {
     std::sort(cosines.begin(), cosines.end());
     EXPECT_GE(cosines[cosines.size() / 2], 0.995);
     EXPECT_GE(cosines[0], 0.7);
+  }
+}
+
+// Each drafter of a checkpoint too: greedy drafts behind the golden tokens.
+TEST_P(CheckpointLogits, ReferencePrecisionGivesGoldenDrafts) {
+  const nlohmann::json& mode = golden_.at("modes").at("A");
+  const char* name = mode.contains("dspark") ? "dspark" : "mtp_drafts";
+  if (!mode.contains(name)) GTEST_SKIP() << "no drafter";
+  const nlohmann::json& expected = mode.at(name);
+  const auto checkpoint = Checkpoint::Open(CheckpointPath(GetParam()));
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+  const auto config = UseDrafter(checkpoint->config(), *checkpoint);
+  ASSERT_TRUE(config.ok()) << config.status();
+  auto weights = LoadWeights(
+      *checkpoint,
+      {.precision = Precision::kReference, .drafter = &*checkpoint, .progress = nullptr});
+  ASSERT_TRUE(weights.ok()) << weights.status();
+  const auto num_drafts = static_cast<int32_t>(expected.at("drafts").size());
+  TestModel model(*config, *std::move(weights), {.lookahead = num_drafts});
+  const std::span<const int32_t> rows = std::span(tokens_).first(tokens_.size() - 1);
+  model.Step({{0, 0, rows}});
+  const DraftRows accepted = {0, static_cast<int32_t>(rows.size()), tokens_.back(), num_drafts};
+  const TestModel::Proposal proposal = model.Propose({&accepted, 1});
+  EXPECT_EQ(proposal.drafts.tokens, expected.at("drafts").get<std::vector<int32_t>>());
+  const auto width = static_cast<size_t>(model.vocab_size());
+  for (size_t i = 0; i < proposal.logits.size(); ++i) {
+    ASSERT_NEAR(proposal.logits[i], expected.at("logits")[i / width][i % width].get<float>(),
+                kTolerance)
+        << "draft " << i / width << ", token " << i % width;
+  }
+  if (std::string(name) == "mtp_drafts") return;
+  for (size_t i = 0; i < proposal.drafts.confidence.size(); ++i) {
+    const double logit = expected.at("confidence_logits")[i].get<double>();
+    EXPECT_NEAR(proposal.drafts.confidence[i], 1.0 / (1.0 + std::exp(-logit)), kTolerance);
   }
 }
 

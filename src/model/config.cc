@@ -1,6 +1,7 @@
 #include "model/config.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -141,9 +142,15 @@ void ReadDrafts(ConfigFields& fields, ModelConfig& config) {
   if (!fields.Has("dspark_block_size")) return;
   DsparkConfig& dspark = config.dspark;
   dspark.block_size = fields.Int("dspark_block_size", 1, 64);
-  dspark.noise_token =
-      static_cast<int32_t>(fields.Int("dspark_noise_token_id", 0, config.vocab_size - 1));
+  // Some conversions name the noise token as mask-predict models do.
+  const bool has_noise = fields.Has("dspark_noise_token_id") || !fields.Has("mask_token_id");
+  const char* noise = has_noise ? "dspark_noise_token_id" : "mask_token_id";
+  dspark.noise_token = static_cast<int32_t>(fields.Int(noise, 0, config.vocab_size - 1));
   dspark.target_layers = fields.Ints("dspark_target_layer_ids", 0, config.num_layers - 1, true);
+  if (!std::is_sorted(dspark.target_layers.begin(), dspark.target_layers.end(),
+                      std::less_equal<>())) {
+    fields.Refuse("dspark_target_layer_ids", "layers in ascending order");
+  }
   dspark.markov_rank = fields.Int("dspark_markov_rank", 1, kMaxSize);
 }
 

@@ -29,7 +29,7 @@ enum class DrafterKind {
 struct DsparkConfig {
   int64_t block_size = 0;  // 0: the checkpoint has no DSpark stages
   int32_t noise_token = 0;
-  std::vector<int64_t> target_layers;
+  std::vector<int64_t> target_layers;  // ascending
   int64_t markov_rank = 0;
 };
 
@@ -73,12 +73,15 @@ struct ModelConfig {
   int32_t bos_token = 0;
   std::vector<int32_t> eos_tokens;
 
-  int64_t num_draft_blocks =
-      0;  // num_nextn_predict_layers; the tensors decide how many DSpark stages there are
+  // The drafter that is loaded (UseDrafter in drafter_source.h); none as parsed, when
+  // num_draft_blocks is num_nextn_predict_layers, which is wrong where there are DSpark stages.
+  DrafterKind drafter = DrafterKind::kNone;
+  int64_t num_draft_blocks = 0;
   DsparkConfig dspark;
 
   int64_t Ratio(int64_t layer) const { return compress_ratios[static_cast<size_t>(layer)]; }
   bool IsHashLayer(int64_t layer) const { return layer < num_hash_layers; }
+  int64_t NumDraftLayers() const { return drafter == DrafterKind::kNone ? 0 : num_draft_blocks; }
 };
 
 // Parses and checks a config.json. Errors name the field, its value and what is accepted.

@@ -32,7 +32,7 @@ Decoder::Decoder(ModelConfig config, Weights weights, Precision precision, const
       frequencies_(RopeFrequencies(config_, false)),
       compressed_frequencies_(RopeFrequencies(config_, true)),
       region_([this](const base::WorkerRank& worker) { RunStep(worker); }),
-      views_(store_, config_.num_layers, limits_.max_sequences),
+      views_(store_, 0, config_.num_layers, limits_.max_sequences),
       step_{.config = config_,
             .ops = ops_,
             .scratch = scratch_,
@@ -44,11 +44,27 @@ Decoder::Decoder(ModelConfig config, Weights weights, Precision precision, const
   for (const Layer& layer : weights_.layers) formats_.push_back(FormatsOfLayer(layer));
   positions_.reserve(static_cast<size_t>(limits_.max_tokens));
   logit_rows_.reserve(static_cast<size_t>(limits_.max_logit_rows));
+  drafter_ = MakeDrafter({.config = config_,
+                          .weights = weights_,
+                          .precision = precision_,
+                          .limits = limits_,
+                          .ops = ops_,
+                          .team = team_,
+                          .store = store_,
+                          .scratch = scratch_,
+                          .frequencies = frequencies_});
 }
+
+Decoder::~Decoder() = default;
 
 void Decoder::Forward(const StepBatch& batch, std::span<float> logits) {
   Prepare(batch, logits);
   team_.Run(region_);
+}
+
+void Decoder::Propose(std::span<const DraftRows> rows, DraftChooser& chooser, Drafts& out) {
+  CHECK(drafter_ != nullptr);
+  drafter_->Propose(rows, chooser, out);
 }
 
 void Decoder::CheckSequence(const SequenceRows& sequence, int64_t next_row) const {
@@ -84,98 +100,39 @@ void Decoder::Prepare(const StepBatch& batch, std::span<float> logits) {
            static_cast<int64_t>(logit_rows_.size()) * config_.vocab_size);
   logits_ = logits.data();
   views_.Fill(batch.sequences);
+  if (drafter_ != nullptr) drafter_->BeginStep(batch);
 }
 
 void Decoder::RunStep(const base::WorkerRank& worker) const {
-  WriteRotations(worker);
-  Embed(worker);
+  WriteRotations(step_, positions_, worker);
+  WriteCompressedRotations(worker);
+  LookUp(step_, weights_.embed, config_.hidden_size, config_.hc_mult, scratch_.streams, worker);
   worker.Barrier();
   const float* o = nullptr;
-  for (size_t n = 0; n < weights_.layers.size(); ++n) {
-    const Layer& layer = weights_.layers[n];
-    EnterSublayer(layer.attn_hc, o, worker);
-    CollapseStreams(layer.attn_hc, layer.attn_norm, formats_[n].attention_inputs, worker);
-    RunAttention(step_, layer, static_cast<int64_t>(n), worker);
-    worker.Barrier();
+  for (int64_t n = 0; n < config_.num_layers; ++n) {
+    const Layer& layer = weights_.layers[static_cast<size_t>(n)];
+    const LayerFormats& formats = formats_[static_cast<size_t>(n)];
+    BeginLayer(step_, layer, formats, o, worker);
+    if (drafter_ != nullptr) drafter_->AfterLayer(n - 1, worker);
+    FinishLayer(step_, layer, formats, n, worker);
     o = scratch_.o;
-    EnterSublayer(layer.ffn_hc, o, worker);
-    CollapseStreams(layer.ffn_hc, layer.ffn_norm, formats_[n].expert_inputs, worker);
-    RunExperts(step_, layer, formats_[n], worker);
-    worker.Barrier();
   }
-  EnterSublayer(weights_.head_hc, o, worker);
+  EnterSublayer(step_, weights_.head_hc, o, worker);
+  if (drafter_ != nullptr) drafter_->AfterLayer(config_.num_layers - 1, worker);
   if (!logit_rows_.empty()) RunHead(worker);
 }
 
-void Decoder::WriteRotations(const base::WorkerRank& worker) const {
+void Decoder::WriteCompressedRotations(const base::WorkerRank& worker) const {
   const auto [begin, end] = worker.Share(step_.rows());
   for (int64_t row = begin; row < end; ++row) {
-    const int64_t position = positions_[static_cast<size_t>(row)];
-    const int64_t offset = row * config_.rope_dim;
-    WriteRotation(position, frequencies_, scratch_.rotation + offset);
-    WriteRotation(position, compressed_frequencies_, scratch_.compressed_rotation + offset);
+    WriteRotation(positions_[static_cast<size_t>(row)], compressed_frequencies_,
+                  scratch_.compressed_rotation + row * config_.rope_dim);
   }
-}
-
-void Decoder::Embed(const base::WorkerRank& worker) const {
-  kernels::EmbedArgs args;
-  args.tokens = step_.tokens.data();
-  args.table_f32 = weights_.embed_f32.empty() ? nullptr : weights_.embed_f32.data();
-  args.table_bf16 = weights_.embed.empty() ? nullptr : weights_.embed.data();
-  args.streams = scratch_.streams;
-  args.rows = step_.rows();
-  args.num_streams = config_.hc_mult;
-  args.hidden = config_.hidden_size;
-  ops_.embed(args, worker);
-}
-
-// Adds what the last sub-layer returned to the streams and begins the next hyper-connection.
-void Decoder::EnterSublayer(const HyperConnection& next, const float* o,
-                            const base::WorkerRank& worker) const {
-  kernels::HcPostArgs args;
-  args.streams = scratch_.streams;
-  args.rows = step_.rows();
-  args.num_streams = config_.hc_mult;
-  args.hidden = config_.hidden_size;
-  args.o = o;
-  args.post_comb = scratch_.post_comb;
-  args.fn = &next.fn;
-  args.partials = scratch_.partials;
-  ops_.hc_post(args, worker);
-  worker.Barrier();
-}
-
-kernels::HcPreArgs PreArgs(const StepContext& step, const HyperConnection& hc,
-                           std::span<const float> norm) {
-  kernels::HcPreArgs args;
-  args.streams = step.scratch.streams;
-  args.rows = step.rows();
-  args.num_streams = step.config.hc_mult;
-  args.hidden = step.config.hidden_size;
-  args.partials = step.scratch.partials;
-  args.base = hc.base;
-  args.scale = hc.scale;
-  args.sinkhorn_iters = step.config.hc_sinkhorn_iters;
-  args.hc_eps = step.config.hc_eps;
-  args.rms_eps = step.config.rms_norm_eps;
-  args.norm_weight = norm.data();
-  return args;
-}
-
-// The streams as one normalised row for the sub-layer.
-void Decoder::CollapseStreams(const HyperConnection& hc, std::span<const float> norm,
-                              const Formats& wanted, const base::WorkerRank& worker) const {
-  kernels::HcPreArgs args = PreArgs(step_, hc, norm);
-  args.post_comb = scratch_.post_comb;
-  args.out = scratch_.x.Out(wanted);
-  args.out.f32 = scratch_.x.f32;
-  ops_.hc_pre(args, worker);
-  worker.Barrier();
 }
 
 void Decoder::RunHead(const base::WorkerRank& worker) const {
   const auto rows = static_cast<int64_t>(logit_rows_.size());
-  kernels::HcPreArgs args = PreArgs(step_, weights_.head_hc, weights_.norm);
+  kernels::HcPreArgs args = CollapseArgs(step_, weights_.head_hc, weights_.norm);
   args.stream_rows = logit_rows_.data();
   args.rows = rows;
   args.out = scratch_.head_input.Out(FormatsOf({&weights_.head}));

@@ -1,12 +1,14 @@
-// The main model's layers over one step: embedding, layers, head.
+// The main model's layers over one step: embedding, layers, head; and the drafter that follows it.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "kv/store.h"
+#include "model/draft_model.h"
 #include "model/layer_step.h"
 #include "model/model.h"
 
@@ -17,8 +19,10 @@ class Decoder {
   Decoder(ModelConfig config, Weights weights, Precision precision, const StepLimits& limits,
           const kernels::OpTable& ops, base::WorkerTeam& team, const kv::Store& store,
           kv::MappedMemory scratch_memory);
+  ~Decoder();
 
   void Forward(const StepBatch& batch, std::span<float> logits);
+  void Propose(std::span<const DraftRows> rows, DraftChooser& chooser, Drafts& out);
 
   const ModelConfig& config() const { return config_; }
   const StepLimits& limits() const { return limits_; }
@@ -30,12 +34,7 @@ class Decoder {
 
   // In every worker:
   void RunStep(const base::WorkerRank& worker) const;
-  void WriteRotations(const base::WorkerRank& worker) const;
-  void Embed(const base::WorkerRank& worker) const;
-  void EnterSublayer(const HyperConnection& next, const float* o,
-                     const base::WorkerRank& worker) const;
-  void CollapseStreams(const HyperConnection& hc, std::span<const float> norm,
-                       const Formats& wanted, const base::WorkerRank& worker) const;
+  void WriteCompressedRotations(const base::WorkerRank& worker) const;
   void RunHead(const base::WorkerRank& worker) const;
 
   const ModelConfig config_;
@@ -51,6 +50,7 @@ class Decoder {
   const std::vector<float> compressed_frequencies_;
   std::vector<LayerFormats> formats_;
   const std::function<void(const base::WorkerRank&)> region_;
+  std::unique_ptr<Drafter> drafter_;  // null: none
 
   // The step that runs now.
   SequenceViews views_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -53,8 +54,8 @@ bool FitsOfficialFormat(const TensorSlot& slot) {
   return slot.official != WeightFormat::kFp8Block || rows % kFp8Block == 0 || kFp8Block % rows == 0;
 }
 
-SourceFormat FormatOf(const TensorSlot& slot) {
-  SourceFormat format{slot.official, DType::kF32};
+PlanSource FormatOf(const TensorSlot& slot) {
+  PlanSource format{&slot, slot.official, DType::kF32};
   if (slot.kind == TensorKind::kEmbedding) format.type = DType::kBf16;
   if (!FitsOfficialFormat(slot)) format.linear = WeightFormat::kBf16;
   return format;
@@ -222,7 +223,7 @@ void FillTable(const PlannedTensor& planned, int64_t experts, uint64_t seed,
 }
 
 // All workers; one linear at a time is drawn by all of them, then packed by all of them.
-void FillAll(const WeightPlan& plan, std::span<const SourceFormat> formats, int64_t experts,
+void FillAll(const WeightPlan& plan, std::span<const PlanSource> sources, int64_t experts,
              uint64_t seed, DummyLinear& linear, const base::WorkerRank& worker) {
   for (size_t i = 0; i < plan.tensors().size(); ++i) {
     const PlannedTensor& planned = plan.tensors()[i];
@@ -231,7 +232,7 @@ void FillAll(const WeightPlan& plan, std::span<const SourceFormat> formats, int6
     switch (slot.kind) {
       case TensorKind::kLinear:
       case TensorKind::kFloatLinear: {
-        const LinearSource source = linear.Describe(formats[planned.slot_index].linear,
+        const LinearSource source = linear.Describe(sources[planned.source_index].linear,
                                                     slot.out() / slot.groups, slot.in());
         linear.Fill(source, stream, worker);
         worker.Barrier();
@@ -256,17 +257,19 @@ void FillAll(const WeightPlan& plan, std::span<const SourceFormat> formats, int6
 
 absl::StatusOr<Weights> MakeDummyWeights(const ModelConfig& config, const DummyOptions& options) {
   Weights weights;
-  const std::vector<TensorSlot> slots = MainTensors(config, weights);
-  std::vector<SourceFormat> formats;
-  formats.reserve(slots.size());
-  for (const TensorSlot& slot : slots) formats.push_back(FormatOf(slot));
-  WeightPlan plan(slots, formats, options.precision);
+  std::vector<TensorSlot> slots = MainTensors(config, weights);
+  std::ranges::move(DrafterTensors(config, weights.drafter), std::back_inserter(slots));
+  std::erase_if(slots, [](const TensorSlot& slot) { return slot.optional; });
+  std::vector<PlanSource> sources;
+  sources.reserve(slots.size());
+  for (const TensorSlot& slot : slots) sources.push_back(FormatOf(slot));
+  WeightPlan plan(sources, options.precision);
   ASSIGN_OR_RETURN(std::unique_ptr<WeightArena> arena, WeightArena::Allocate(plan.arena_bytes()));
   plan.Place(arena->data());
   DummyLinear linear(slots);
   base::WorkerTeam team(options.num_threads);
   team.Run([&](const base::WorkerRank& worker) {
-    FillAll(plan, formats, config.num_experts, options.seed, linear, worker);
+    FillAll(plan, sources, config.num_experts, options.seed, linear, worker);
   });
   weights.storage = std::move(arena);
   return weights;

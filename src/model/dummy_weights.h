@@ -17,9 +17,9 @@ struct DummyOptions {
   uint64_t seed = 0;
 };
 
-// Weights in the formats of the official checkpoints (FP8 blocks, FP4 experts, bf16 and fp32 where
-// those have them), of a size that keeps activations near 1. The same seed gives the same weights
-// with any number of threads.
+// Weights of the model and of its drafter, if config.drafter says so, in the formats of the
+// official checkpoints (FP8 blocks, FP4 experts, bf16 and fp32 where those have them), of a size
+// that keeps activations near 1. The same seed gives the same weights with any number of threads.
 absl::StatusOr<Weights> MakeDummyWeights(const ModelConfig& config, const DummyOptions& options);
 
 }  // namespace fulgur::model

@@ -66,7 +66,7 @@ TEST(DummyWeights, HaveTheOfficialFormatsWhereTheyFit) {
   EXPECT_EQ(layer.moe.experts[5].up.format, WeightFormat::kFp4);
   EXPECT_EQ(layer.moe.shared[0].up.format, WeightFormat::kFp8Block);
   EXPECT_EQ(layer.moe.router.format, WeightFormat::kF32);
-  EXPECT_EQ(weights.embed.size(), 100U * 128);
+  EXPECT_EQ(weights.embed.bf16.size(), 100U * 128);
   EXPECT_GT(weights.storage->size_bytes(), 0);
 }
 
@@ -103,7 +103,7 @@ TEST(DummyWeights, KeepActivationsNearOne) {
     EXPECT_GT(gain, 0.5) << slot.name;
     EXPECT_LT(gain, 2.0) << slot.name;
   }
-  for (const float value : weights.embed_f32) EXPECT_LT(std::fabs(value), 4.0F);
+  for (const float value : weights.embed.f32) EXPECT_LT(std::fabs(value), 4.0F);
 }
 
 }  // namespace

@@ -30,7 +30,8 @@ class Matcher {
   explicit Matcher(const Checkpoint& checkpoint) : checkpoint_(checkpoint) {}
 
   std::vector<FilledSlot> Fill(std::span<const TensorSlot> slots, TensorTotals& totals);
-  void RefuseUnused();
+  // Those whose names begin so.
+  void RefuseUnused(std::string_view prefix);
   absl::Status status() const { return problems_.ToStatus(checkpoint_.folder()); }
 
  private:
@@ -63,7 +64,10 @@ std::vector<FilledSlot> Matcher::Fill(std::span<const TensorSlot> slots, TensorT
   totals_ = {};
   std::vector<FilledSlot> filled;
   filled.reserve(slots.size());
-  for (const TensorSlot& slot : slots) filled.push_back(FillOne(slot));
+  for (const TensorSlot& slot : slots) {
+    if (slot.optional && checkpoint_.Find(slot.name) == nullptr) continue;
+    filled.push_back(FillOne(slot));
+  }
   totals = totals_;
   return filled;
 }
@@ -71,7 +75,7 @@ std::vector<FilledSlot> Matcher::Fill(std::span<const TensorSlot> slots, TensorT
 FilledSlot Matcher::FillOne(const TensorSlot& slot) {
   FilledSlot filled;
   filled.slot = &slot;
-  filled.weight = slot.optional ? Use(slot.name) : UseRequired(slot.name, slot.shape);
+  filled.weight = UseRequired(slot.name, slot.shape);
   if (filled.weight == nullptr) {
     UseSiblings(slot.name);
     return filled;
@@ -232,46 +236,33 @@ void Matcher::Unsupported(const StoredTensor& tensor, std::string_view why) {
   problems_.Add(Kind::kUnsupported, fmt::format("{} {}", Where(tensor), why));
 }
 
-void Matcher::RefuseUnused() {
+void Matcher::RefuseUnused(std::string_view prefix) {
   for (const StoredTensor& tensor : checkpoint_.tensors()) {
+    if (!tensor.name.starts_with(prefix)) continue;
     if (!used_.contains(&tensor)) problems_.Add(Kind::kUnexpected, Where(tensor));
   }
-}
-
-// Blocks are numbered from 0 without gaps; what comes after a gap is reported as unexpected.
-int64_t CountDraftBlocks(const Checkpoint& checkpoint) {
-  int64_t blocks = 0;
-  while (checkpoint.Find(fmt::format("mtp.{}.attn_norm.weight", blocks)) != nullptr) ++blocks;
-  return blocks;
-}
-
-DrafterKind KindOfDrafts(const Checkpoint& checkpoint) {
-  if (checkpoint.Find("mtp.0.main_proj.weight") != nullptr) return DrafterKind::kDspark;
-  return DrafterKind::kMtp;
 }
 
 }  // namespace
 
 absl::StatusOr<Inventory> TakeInventory(const Checkpoint& checkpoint,
-                                        std::span<const TensorSlot> main_slots) {
+                                        std::span<const TensorSlot> main_slots,
+                                        std::span<const TensorSlot> drafter_slots) {
   Matcher matcher(checkpoint);
   Inventory inventory;
   inventory.main = matcher.Fill(main_slots, inventory.main_totals);
-  inventory.draft_blocks = CountDraftBlocks(checkpoint);
-  if (inventory.draft_blocks > 0) {
-    inventory.draft_kind = KindOfDrafts(checkpoint);
-    if (inventory.draft_kind == DrafterKind::kDspark &&
-        checkpoint.config().dspark.block_size == 0) {
-      return absl::InvalidArgumentError(
-          fmt::format("{} has DSpark stages (mtp.0.main_proj), but its config.json has no "
-                      "\"dspark_block_size\"",
-                      checkpoint.folder()));
-    }
-    const std::vector<TensorSlot> slots =
-        DraftTensors(checkpoint.config(), inventory.draft_kind, inventory.draft_blocks);
-    matcher.Fill(slots, inventory.draft_totals);
-  }
-  matcher.RefuseUnused();
+  inventory.drafter = matcher.Fill(drafter_slots, inventory.drafter_totals);
+  matcher.RefuseUnused("");
+  RETURN_IF_ERROR(matcher.status());
+  return inventory;
+}
+
+absl::StatusOr<Inventory> TakeDrafterInventory(const Checkpoint& checkpoint,
+                                               std::span<const TensorSlot> drafter_slots) {
+  Matcher matcher(checkpoint);
+  Inventory inventory;
+  inventory.drafter = matcher.Fill(drafter_slots, inventory.drafter_totals);
+  matcher.RefuseUnused("mtp.");
   RETURN_IF_ERROR(matcher.status());
   return inventory;
 }

@@ -13,7 +13,8 @@
 
 namespace fulgur::model {
 
-// A slot and the tensors of the checkpoint that fill it. Pointers into both.
+// A slot and the tensors of the checkpoint that fill it. Pointers into both. Optional slots that
+// nothing fills are left out.
 struct FilledSlot {
   const TensorSlot* slot = nullptr;
   kernels::WeightFormat format = kernels::WeightFormat::kF32;  // linears
@@ -29,17 +30,21 @@ struct TensorTotals {
 
 struct Inventory {
   std::vector<FilledSlot> main;  // in the order of the slots
+  std::vector<FilledSlot> drafter;
   TensorTotals main_totals;
-  DrafterKind draft_kind = DrafterKind::kNone;
-  int64_t draft_blocks = 0;  // counted from the tensors "mtp.<i>."
-  TensorTotals draft_totals;
+  TensorTotals drafter_totals;
 };
 
-// Matches `main_slots` (of MainTensors) and the checkpoint's draft blocks against its tensors.
-// Formats follow from types, shapes and the quantisation description, never from names. The error
-// counts what is missing, unexpected, wrongly shaped or typed, with the first of each.
+// Matches the slots (of MainTensors and DrafterTensors) against the checkpoint's tensors. Formats
+// follow from types, shapes and the quantisation description, never from names. The error counts
+// what is missing, unexpected, wrongly shaped or typed, with the first of each.
 absl::StatusOr<Inventory> TakeInventory(const Checkpoint& checkpoint,
-                                        std::span<const TensorSlot> main_slots);
+                                        std::span<const TensorSlot> main_slots,
+                                        std::span<const TensorSlot> drafter_slots);
+
+// The same for the drafter alone; tensors of a main model are allowed and ignored.
+absl::StatusOr<Inventory> TakeDrafterInventory(const Checkpoint& checkpoint,
+                                               std::span<const TensorSlot> drafter_slots);
 
 // The bytes of output group `group` of a filled linear slot.
 kernels::LinearSource SourceOf(const FilledSlot& filled, int64_t group = 0);

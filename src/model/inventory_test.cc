@@ -214,6 +214,27 @@ INSTANTIATE_TEST_SUITE_P(
                             [](const std::string& name) { return name == "mtp.0.enorm.weight"; });
                       },
                       {"1 missing: mtp.0.enorm.weight (expected [256])"}},
+        BadCheckpoint{"BothKindsOfDrafters",
+                      "fp8fp4_dspark",
+                      [](CheckpointEditor& editor) {
+                        editor.SetZeros("mtp.0.e_proj.weight", DType::kBf16, {256, 256});
+                      },
+                      {"1 unexpected: mtp.0.e_proj.weight"}},
+        BadCheckpoint{
+            "DraftOfAWrongShape",
+            "fp8fp4_dspark",
+            [](CheckpointEditor& editor) {
+              editor.SetZeros("mtp.2.markov_head.markov_w1.weight", DType::kBf16, {512, 31});
+            },
+            {"1 of a wrong shape: mtp.2.markov_head.markov_w1.weight", "[512, 31]",
+             "expected [512, 32]"}},
+        BadCheckpoint{"AStageTooFew",
+                      "fp8fp4_dspark",
+                      [](CheckpointEditor& editor) {
+                        editor.Remove(
+                            [](const std::string& name) { return name.starts_with("mtp.2."); });
+                      },
+                      {"has 2 DSpark stages (mtp.0 to mtp.1)", "names 3 layers"}},
         BadCheckpoint{"DraftNumberedWrongly", "fp8fp4", RenumberDraft, {"unexpected: mtp.2."}},
         BadCheckpoint{"DsparkWithoutConfig",
                       "fp8fp4_dspark",
@@ -255,7 +276,7 @@ TEST(Inventory, AcceptsHalfPrecisionAndShortTables) {
   ASSERT_TRUE(weights.ok()) << weights.status();
   EXPECT_EQ(weights->layers[0].attention.wq_a.format, kernels::WeightFormat::kF32);
   EXPECT_EQ(weights->layers[1].attention.wq_a.format, kernels::WeightFormat::kBf16);
-  EXPECT_EQ(weights->embed_f32.size(), 512U * 256);
+  EXPECT_EQ(weights->embed.f32.size(), 512U * 256);
 }
 
 TEST(Inventory, AcceptsScalesAsListsAndWithoutOffsets) {

@@ -1,6 +1,23 @@
 #include "model/layer_step.h"
 
+#include "model/rope.h"
+
 namespace fulgur::model {
+namespace {
+
+// scratch.x = the streams as one normalised row for the sub-layer.
+void CollapseStreams(const StepContext& step, const HyperConnection& hc,
+                     std::span<const float> norm, const Formats& wanted,
+                     const base::WorkerRank& worker) {
+  kernels::HcPreArgs args = CollapseArgs(step, hc, norm);
+  args.post_comb = step.scratch.post_comb;
+  args.out = step.scratch.x.Out(wanted);
+  args.out.f32 = step.scratch.x.f32;
+  step.ops.hc_pre(args, worker);
+  worker.Barrier();
+}
+
+}  // namespace
 
 LayerFormats FormatsOfLayer(const Layer& layer) {
   const Attention& a = layer.attention;
@@ -17,6 +34,76 @@ LayerFormats FormatsOfLayer(const Layer& layer) {
     }
   }
   return formats;
+}
+
+void WriteRotations(const StepContext& step, std::span<const int64_t> positions,
+                    const base::WorkerRank& worker) {
+  const auto [begin, end] = worker.Share(static_cast<int64_t>(positions.size()));
+  for (int64_t row = begin; row < end; ++row) {
+    WriteRotation(positions[static_cast<size_t>(row)], step.frequencies,
+                  step.scratch.rotation + row * step.config.rope_dim);
+  }
+}
+
+void LookUp(const StepContext& step, const Embedding& table, int64_t size, int64_t copies,
+            float* out, const base::WorkerRank& worker) {
+  kernels::EmbedArgs args;
+  args.tokens = step.tokens.data();
+  args.table_f32 = table.f32.empty() ? nullptr : table.f32.data();
+  args.table_bf16 = table.bf16.empty() ? nullptr : table.bf16.data();
+  args.streams = out;
+  args.rows = step.rows();
+  args.num_streams = copies;
+  args.hidden = size;
+  step.ops.embed(args, worker);
+}
+
+void EnterSublayer(const StepContext& step, const HyperConnection& next, const float* o,
+                   const base::WorkerRank& worker) {
+  kernels::HcPostArgs args;
+  args.streams = step.scratch.streams;
+  args.rows = step.rows();
+  args.num_streams = step.config.hc_mult;
+  args.hidden = step.config.hidden_size;
+  args.o = o;
+  args.post_comb = step.scratch.post_comb;
+  args.fn = &next.fn;
+  args.partials = step.scratch.partials;
+  step.ops.hc_post(args, worker);
+  worker.Barrier();
+}
+
+kernels::HcPreArgs CollapseArgs(const StepContext& step, const HyperConnection& hc,
+                                std::span<const float> norm) {
+  kernels::HcPreArgs args;
+  args.streams = step.scratch.streams;
+  args.rows = step.rows();
+  args.num_streams = step.config.hc_mult;
+  args.hidden = step.config.hidden_size;
+  args.partials = step.scratch.partials;
+  args.base = hc.base;
+  args.scale = hc.scale;
+  args.sinkhorn_iters = step.config.hc_sinkhorn_iters;
+  args.hc_eps = step.config.hc_eps;
+  args.rms_eps = step.config.rms_norm_eps;
+  args.norm_weight = norm.data();
+  return args;
+}
+
+void BeginLayer(const StepContext& step, const Layer& layer, const LayerFormats& formats,
+                const float* o, const base::WorkerRank& worker) {
+  EnterSublayer(step, layer.attn_hc, o, worker);
+  CollapseStreams(step, layer.attn_hc, layer.attn_norm, formats.attention_inputs, worker);
+}
+
+void FinishLayer(const StepContext& step, const Layer& layer, const LayerFormats& formats,
+                 int64_t index, const base::WorkerRank& worker) {
+  RunAttention(step, layer, index, worker);
+  worker.Barrier();
+  EnterSublayer(step, layer.ffn_hc, step.scratch.o, worker);
+  CollapseStreams(step, layer.ffn_hc, layer.ffn_norm, formats.expert_inputs, worker);
+  RunExperts(step, layer, formats, worker);
+  worker.Barrier();
 }
 
 void LinearJobs::Add(const kernels::PackedLinear& weight, const ActivationBuffer& x, float* y,

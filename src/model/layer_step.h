@@ -1,4 +1,4 @@
-// One layer's work on one step. Every worker of the team calls these with the same arguments; they
+// A layer's work on one step. Every worker of the team calls these with the same arguments; they
 // hold the barriers between a layer's stages, and another one is due before their result is read.
 #pragma once
 
@@ -27,6 +27,8 @@ struct StepContext {
   std::span<const float> compressed_frequencies;  // [R / 2] compressed layers
   std::span<const int32_t> tokens;                // [T]
   int64_t end_position = 0;                       // above every position of the step
+  // A sequence's rows attend to each other in both directions, and leave nothing in its rings.
+  bool whole_block = false;
 
   int64_t rows() const { return static_cast<int64_t>(tokens.size()); }
 };
@@ -39,9 +41,47 @@ struct LayerFormats {
 };
 LayerFormats FormatsOfLayer(const Layer& layer);
 
+// scratch.rotation of rows at these positions; only a part by each worker, as everything below.
+void WriteRotations(const StepContext& step, std::span<const int64_t> positions,
+                    const base::WorkerRank& worker);
+
+// out [T, copies, size] = the rows of the step's tokens, `copies` times each.
+void LookUp(const StepContext& step, const Embedding& table, int64_t size, int64_t copies,
+            float* out, const base::WorkerRank& worker);
+
+// Adds what the last sub-layer returned (null: nothing) to the streams and begins the next
+// hyper-connection. Ends with a barrier.
+void EnterSublayer(const StepContext& step, const HyperConnection& next, const float* o,
+                   const base::WorkerRank& worker);
+
+// The arguments that collapse the streams by a hyper-connection that was entered; the outputs are
+// left to the caller.
+kernels::HcPreArgs CollapseArgs(const StepContext& step, const HyperConnection& hc,
+                                std::span<const float> norm);
+
+// A layer up to scratch.x, the input of its attention; then the rest, up to scratch.o, which the
+// next EnterSublayer adds. Both end with a barrier.
+void BeginLayer(const StepContext& step, const Layer& layer, const LayerFormats& formats,
+                const float* o, const base::WorkerRank& worker);
+void FinishLayer(const StepContext& step, const Layer& layer, const LayerFormats& formats,
+                 int64_t index, const base::WorkerRank& worker);
+
 // scratch.o = attention(scratch.x). Reads and writes the layer's part of the cache.
 void RunAttention(const StepContext& step, const Layer& layer, int64_t index,
                   const base::WorkerRank& worker);
+
+// Keys of rows whose attention nobody wants: into the rings of one layer.
+struct KeyJob {
+  const Attention* attention = nullptr;
+  std::span<const kernels::RingSequence> rings = {};
+  float* projected = nullptr;  // [T, D]
+  std::byte* rows = nullptr;   // [T, D] in the cache's format
+};
+
+// Projects x, normalises, rotates and keeps the keys of each job, which must all read the same
+// formats of x; scratch.rotation must be that of the rows. Layers without compression only.
+void WriteKeys(const StepContext& step, std::span<const KeyJob> jobs, const ActivationBuffer& x,
+               const base::WorkerRank& worker);
 
 // scratch.o = experts(scratch.x).
 void RunExperts(const StepContext& step, const Layer& layer, const LayerFormats& formats,

@@ -13,6 +13,7 @@ kv::Layout CacheLayout(const ModelConfig& config, Precision precision, int64_t l
   kv::LayoutParams params;
   params.ratios.assign(config.compress_ratios.begin(),
                        config.compress_ratios.begin() + config.num_layers);
+  params.ratios.resize(static_cast<size_t>(config.num_layers + config.NumDraftLayers()), 0);
   params.head_dim = config.head_dim;
   params.index_head_dim = config.index_head_dim;
   params.sliding_window = config.sliding_window;
@@ -28,6 +29,7 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Create(ModelConfig config, Weights
                                                      base::WorkerTeam& team,
                                                      const kv::Store& store) {
   CHECK_EQ(static_cast<int64_t>(weights.layers.size()), config.num_layers);
+  CHECK_EQ(static_cast<int64_t>(weights.drafter.layers.size()), config.NumDraftLayers());
   const int64_t bytes = ScratchBytes(config, precision, limits, team.size());
   ASSIGN_OR_RETURN(kv::MappedMemory memory, kv::MappedMemory::Create(bytes));
   return std::unique_ptr<Model>(
@@ -45,6 +47,12 @@ const StepLimits& Model::limits() const { return decoder_->limits(); }
 
 void Model::Forward(const StepBatch& batch, std::span<float> logits) {
   decoder_->Forward(batch, logits);
+}
+
+int64_t Model::max_drafts() const { return MaxDrafts(decoder_->config(), decoder_->limits()); }
+
+void Model::Propose(std::span<const DraftRows> rows, DraftChooser& chooser, Drafts& out) {
+  decoder_->Propose(rows, chooser, out);
 }
 
 int64_t Model::scratch_bytes() const { return decoder_->scratch_bytes(); }

@@ -1,4 +1,5 @@
-// The model: weights, scratch memory and the forward pass over a ragged batch.
+// The model: weights, scratch memory, the forward pass over a ragged batch and, if the
+// configuration has a drafter, drafts of what may follow.
 //
 // A value of a row depends on its sequence's tokens up to that row and on nothing else: not on
 // other rows, the chunking of a prompt, or the number of workers. So a request's logits are bit for
@@ -15,6 +16,7 @@
 #include "kv/layout.h"
 #include "kv/store.h"
 #include "model/config.h"
+#include "model/drafter.h"
 #include "model/precision.h"
 #include "model/step_batch.h"
 #include "model/weights.h"
@@ -27,14 +29,16 @@ struct StepLimits {
   int64_t max_sequences = 0;   // S: sequences of one step
   int64_t max_logit_rows = 0;  // rows of one step whose logits are wanted
   int64_t max_position = 0;    // positions are below this
+  int64_t max_drafts = 0;      // drafts of one sequence in one step; no matter without a drafter
 };
 
-// The sequence memory that a model needs. `lookahead`: tokens written ahead of the accepted ones.
+// The sequence memory that a model and its drafter need. `lookahead`: tokens written ahead of the
+// accepted ones.
 kv::Layout CacheLayout(const ModelConfig& config, Precision precision, int64_t lookahead);
 
 class Decoder;
 
-// One thread at a time calls Forward. Nothing is allocated inside it.
+// One thread at a time calls Forward and Propose. Nothing is allocated inside them.
 class Model {
  public:
   // `team`, `ops` and `store` must outlive the model; `store` must have CacheLayout's layout.
@@ -53,6 +57,13 @@ class Model {
   // run before, its block table must cover its last position, and a slot appears once. Breaking
   // this or the limits is a broken invariant (CHECK).
   void Forward(const StepBatch& batch, std::span<float> logits);
+
+  // Drafts that Propose gives at most for one sequence; 0 without a drafter.
+  int64_t max_drafts() const;
+
+  // Only with a drafter, after each Forward and before the next: see drafter.h. Writes the
+  // drafter's part of the slots. The tokens of prompt rows count as known up to num_accepted.
+  void Propose(std::span<const DraftRows> rows, DraftChooser& chooser, Drafts& out);
 
   // Bytes of step scratch, and what Create would need for these limits.
   int64_t scratch_bytes() const;

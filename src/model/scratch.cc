@@ -12,6 +12,16 @@ constexpr int64_t kLine = 64;
 // Scores of at most this many (row, key) pairs are kept at once, unless one row alone needs more.
 constexpr int64_t kIndexScores = int64_t{1} << 24;
 
+// A DSpark step runs the whole block of every sequence.
+StepLimits WithDraftRows(const ModelConfig& config, StepLimits limits) {
+  if (config.drafter == DrafterKind::kNone) return limits;
+  const bool dspark = config.drafter == DrafterKind::kDspark;
+  const int64_t rows = limits.max_sequences * (dspark ? config.dspark.block_size : 1);
+  limits.max_tokens = std::max(limits.max_tokens, rows);
+  limits.max_logit_rows = std::max(limits.max_logit_rows, rows);
+  return limits;
+}
+
 bool HasIndexer(const ModelConfig& config) {
   const auto begin = config.compress_ratios.begin();
   return std::find(begin, begin + config.num_layers, kv::kOverlapRatio) !=
@@ -60,18 +70,50 @@ kernels::RowsOut ActivationBuffer::Out(const Formats& wanted) const {
   return out;
 }
 
+kernels::RowsOut ActivationBuffer::Out(const Formats& wanted, int64_t row, int64_t cols) const {
+  kernels::RowsOut out = Out(wanted);
+  if (wanted.f32) out.f32 += row * cols;
+  if (wanted.bf16) out.bf16 += row * cols;
+  if (wanted.int8) {
+    out.int8 += row * cols;
+    out.int8_scale += row;
+  }
+  return out;
+}
+
 kernels::ActivationRows ActivationBuffer::View(int64_t rows, int64_t cols) const {
   return {rows, cols, f32, bf16, int8, int8_scale};
+}
+
+int64_t ContextRows(const ModelConfig& config, const StepLimits& limits) {
+  return std::min(limits.max_tokens,
+                  limits.max_sequences * config.sliding_window + limits.max_logit_rows);
+}
+
+int64_t MaxDrafts(const ModelConfig& config, const StepLimits& limits) {
+  if (config.drafter == DrafterKind::kNone) return 0;
+  const bool dspark = config.drafter == DrafterKind::kDspark;
+  return dspark ? std::min(limits.max_drafts, config.dspark.block_size) : limits.max_drafts;
 }
 
 Scratch::Scratch(const ModelConfig& config, Precision precision, const StepLimits& limits,
                  int num_workers, Arena& arena)
     : precision_(precision) {
-  PlaceStep(config, limits, arena);
+  const StepLimits largest = WithDraftRows(config, limits);
+  PlaceStep(config, largest, arena);
+  if (config.drafter == DrafterKind::kDspark) {
+    const auto targets = static_cast<int64_t>(config.dspark.target_layers.size());
+    draft.captured = arena.Take<float>(ContextRows(config, limits) * targets * config.hidden_size);
+  }
   const int64_t shared = arena.mark();
-  PlaceAttention(config, limits, arena);
+  PlaceAttention(config, largest, arena);
   arena.Rewind(shared);
-  PlaceExperts(config, limits, num_workers, arena);
+  PlaceExperts(config, largest, num_workers, arena);
+  if (config.drafter == DrafterKind::kNone) return;
+  arena.Rewind(shared);
+  PlaceDraft(config, limits, arena);
+  arena.Rewind(shared);
+  PlaceDraftHead(config, limits, arena);
 }
 
 ActivationBuffer Scratch::Rows(int64_t rows, int64_t cols, Arena& arena) const {
@@ -126,6 +168,33 @@ void Scratch::PlaceIndex(const ModelConfig& config, const StepLimits& limits, Ar
   index_scores = arena.Take<float>(index_score_count);
   selected = arena.Take<int32_t>(rows * config.index_topk);
   selected_count = arena.Take<int32_t>(rows);
+}
+
+void Scratch::PlaceDraft(const ModelConfig& config, const StepLimits& limits, Arena& arena) {
+  const int64_t rows = ContextRows(config, limits);
+  const int64_t h = config.hidden_size;
+  if (config.drafter == DrafterKind::kDspark) {
+    draft.inputs = Rows(rows, h * static_cast<int64_t>(config.dspark.target_layers.size()), arena);
+  } else {
+    draft.inputs = Rows(rows * config.hc_mult, h, arena);
+  }
+  draft.mixed = arena.Take<float>(rows * h);
+  draft.mixed_rows = Rows(rows, h, arena);
+  const int64_t keys = rows * config.num_draft_blocks * config.head_dim;
+  draft.keys = arena.Take<float>(keys);
+  draft.key_rows = arena.Take<std::byte>(keys * static_cast<int64_t>(sizeof(float)));
+}
+
+void Scratch::PlaceDraftHead(const ModelConfig& config, const StepLimits& limits, Arena& arena) {
+  const int64_t sequences = limits.max_sequences;
+  const bool dspark = config.drafter == DrafterKind::kDspark;
+  const int64_t drafts = sequences * (dspark ? MaxDrafts(config, limits) : 1);
+  draft.logits = arena.Take<float>(drafts * config.vocab_size);
+  if (!dspark) return;
+  draft.collapsed = arena.Take<float>(drafts * config.hidden_size);
+  draft.markov = arena.Take<float>(sequences * config.dspark.markov_rank);
+  draft.markov_rows = Rows(sequences, config.dspark.markov_rank, arena);
+  draft.bias = arena.Take<float>(sequences * config.vocab_size);
 }
 
 void Scratch::PlaceExperts(const ModelConfig& config, const StepLimits& limits, int num_workers,

@@ -56,6 +56,8 @@ struct ActivationBuffer {
   float* int8_scale = nullptr;
 
   kernels::RowsOut Out(const Formats& wanted) const;
+  // From row `row` of rows of `cols` elements on.
+  kernels::RowsOut Out(const Formats& wanted, int64_t row, int64_t cols) const;
   kernels::ActivationRows View(int64_t rows, int64_t cols) const;
 };
 
@@ -68,7 +70,35 @@ struct ExpertGrouping {
   int32_t* expert_end = nullptr;         // [E] running ends of the experts' slots
 };
 
-// Legend as in weights.h; T is the limit's max_tokens.
+// Memory of the drafter. `captured` is filled while the main model runs; the rest shares the part
+// of a layer's halves, which stand still before and after the draft layers. C: context rows.
+struct DraftScratch {
+  float* captured = nullptr;  // DSpark: [C, targets x H] means of the streams
+
+  // Before the layers.
+  ActivationBuffer inputs;        // DSpark: [C, targets x H]; MTP: [C, S, H] normalised streams
+  float* mixed = nullptr;         // [C, H]
+  ActivationBuffer mixed_rows;    // [C, H]
+  float* keys = nullptr;          // [blocks, C, D]
+  std::byte* key_rows = nullptr;  // [blocks, C, D] in the cache's format
+
+  // After the layers.
+  float* collapsed = nullptr;    // [drafts, H]
+  float* logits = nullptr;       // [drafts, V]
+  float* markov = nullptr;       // [S, RK]
+  ActivationBuffer markov_rows;  // [S, RK]
+  float* bias = nullptr;         // [S, V]
+};
+
+// The most rows of a step whose main state a drafter needs: keys older than the window are never
+// read, and rows whose logits are wanted may be drafts that do not stand.
+int64_t ContextRows(const ModelConfig& config, const StepLimits& limits);
+
+// Drafts of one sequence in a step, at most.
+int64_t MaxDrafts(const ModelConfig& config, const StepLimits& limits);
+
+// Legend as in weights.h; T is the limit's max_tokens, or more if a step of the drafter has more
+// rows.
 struct Scratch {
   Scratch(const ModelConfig& config, Precision precision, const StepLimits& limits, int num_workers,
           Arena& arena);
@@ -111,12 +141,16 @@ struct Scratch {
   ActivationBuffer h_rows;               // [slots, F]
   std::vector<ExpertGrouping> grouping;  // [workers]
 
+  DraftScratch draft;
+
  private:
   void PlaceStep(const ModelConfig& config, const StepLimits& limits, Arena& arena);
   void PlaceAttention(const ModelConfig& config, const StepLimits& limits, Arena& arena);
   void PlaceIndex(const ModelConfig& config, const StepLimits& limits, Arena& arena);
   void PlaceExperts(const ModelConfig& config, const StepLimits& limits, int num_workers,
                     Arena& arena);
+  void PlaceDraft(const ModelConfig& config, const StepLimits& limits, Arena& arena);
+  void PlaceDraftHead(const ModelConfig& config, const StepLimits& limits, Arena& arena);
   ActivationBuffer Rows(int64_t rows, int64_t cols, Arena& arena) const;
 
   Precision precision_;

@@ -14,10 +14,13 @@ kernels::RingRows CompressorRows(const kv::CompressorRing& ring, std::byte* slot
 
 }  // namespace
 
-SequenceViews::SequenceViews(const kv::Store& store, int64_t num_layers, int64_t max_sequences)
-    : store_(store), layers_(static_cast<size_t>(num_layers)) {
+SequenceViews::SequenceViews(const kv::Store& store, int64_t first_layer, int64_t num_layers,
+                             int64_t max_sequences)
+    : store_(store), first_layer_(first_layer), layers_(static_cast<size_t>(num_layers)) {
   const auto count = static_cast<size_t>(max_sequences);
-  for (LayerViews& views : layers_) {
+  for (size_t n = 0; n < layers_.size(); ++n) {
+    LayerViews& views = layers_[n];
+    views.ratio = store.layout().layer(first_layer + static_cast<int64_t>(n)).ratio;
     views.attention.reserve(count);
     views.compress.reserve(count);
     views.index_compress.reserve(count);
@@ -30,7 +33,7 @@ SequenceViews::SequenceViews(const kv::Store& store, int64_t num_layers, int64_t
 
 void SequenceViews::Fill(std::span<const SequenceRows> sequences) {
   for (size_t n = 0; n < layers_.size(); ++n) {
-    FillLayer(store_.layout().layer(static_cast<int64_t>(n)), sequences, layers_[n]);
+    FillLayer(store_.layout().layer(first_layer_ + static_cast<int64_t>(n)), sequences, layers_[n]);
   }
 }
 

@@ -12,8 +12,10 @@
 
 namespace fulgur::model {
 
-// One layer's views, [S] each. Those of missing parts (no compression, no indexer) stay unused.
+// One layer's views, one for each span of rows. Those of missing parts (no compression, no indexer)
+// stay unused.
 struct LayerViews {
+  int64_t ratio = 0;
   std::vector<kernels::AttentionSequence> attention;
   std::vector<kernels::CompressSequence> compress;
   std::vector<kernels::CompressSequence> index_compress;
@@ -25,11 +27,14 @@ struct LayerViews {
 
 class SequenceViews {
  public:
-  SequenceViews(const kv::Store& store, int64_t num_layers, int64_t max_sequences);
+  // Of layers [first_layer, first_layer + num_layers) of the store.
+  SequenceViews(const kv::Store& store, int64_t first_layer, int64_t num_layers,
+                int64_t max_sequences);
 
   // Points the views at the batch's sequences. Allocates nothing.
   void Fill(std::span<const SequenceRows> sequences);
 
+  // Layer first_layer + index.
   const LayerViews& layer(int64_t index) const { return layers_[static_cast<size_t>(index)]; }
 
  private:
@@ -37,6 +42,7 @@ class SequenceViews {
                  LayerViews& views) const;
 
   const kv::Store& store_;
+  const int64_t first_layer_;
   std::vector<LayerViews> layers_;
 };
 

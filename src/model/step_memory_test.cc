@@ -41,40 +41,63 @@ void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::f
 namespace fulgur::model {
 namespace {
 
-void ExpectNoAllocations(Precision precision, testing::Storage storage, kernels::OpChoice ops) {
-  if (!kernels::Supports(base::DetectMachine(), ops)) return;
+// Takes the first token.
+class FirstToken : public DraftChooser {
+ public:
+  int32_t Choose(int32_t /*request*/, int32_t /*slot*/, std::span<const float> /*row*/) override {
+    return 0;
+  }
+};
+
+struct StepShape {
+  Precision precision = Precision::kNative;
+  testing::Storage storage = testing::Storage::kFp8Fp4;
+  kernels::OpChoice ops = kernels::OpChoice::kScalar;
+  DrafterKind drafter = DrafterKind::kNone;
+};
+
+void ExpectNoAllocations(const StepShape& shape) {
+  if (!kernels::Supports(base::DetectMachine(), shape.ops)) return;
   testing::TestModelOptions options;
-  options.precision = precision;
-  options.ops = ops;
+  options.precision = shape.precision;
+  options.ops = shape.ops;
   options.num_workers = 2;
+  options.lookahead = 3;
+  const ModelConfig config = testing::TinyConfig(shape.drafter);
   testing::TestModel model(
-      testing::TinyConfig(),
-      testing::MakeWeights(testing::TinyConfig(), storage, precision == Precision::kReference),
+      config, testing::MakeWeights(config, shape.storage, shape.precision == Precision::kReference),
       options);
-  const std::vector<int32_t> tokens = testing::StandardTokens(testing::TinyConfig(), 300);
+  const std::vector<int32_t> tokens = testing::StandardTokens(config, 300);
   std::vector<float> logits(tokens.size() * static_cast<size_t>(model.vocab_size()));
+  FirstToken chooser;
+  Drafts drafts;
   // `rows` of one sequence, and one of another.
-  const auto step = [&](int64_t first_position, int32_t rows) {
+  const auto step = [&](int64_t first_position, int32_t rows, int32_t num_drafts) {
     const SequenceRows sequences[] = {{0, model.pages(0), first_position, 0, rows, 1},
                                       {1, model.pages(1), first_position, rows, 1, 1}};
     const StepBatch batch = {std::span(tokens).first(static_cast<size_t>(rows + 1)), sequences};
     model.model().Forward(batch,
                           std::span(logits).first(2 * static_cast<size_t>(model.vocab_size())));
+    if (shape.drafter == DrafterKind::kNone) return;
+    const DraftRows accepted[] = {{0, rows, 7, num_drafts}, {1, 1, 9, num_drafts}};
+    model.model().Propose(accepted, chooser, drafts);
   };
-  step(0, 200);  // the largest step comes first, as engines do it
+  step(0, 200, 3);  // the largest step comes first, as engines do it
   const int64_t before = num_allocations.load();
-  step(200, 60);
-  for (int64_t position = 260; position < 290; ++position) step(position, 1);
+  step(200, 60, 0);
+  for (int32_t i = 0; i < 30; ++i) step(260 + i, 1, i % 4);
   EXPECT_EQ(num_allocations.load(), before);
 }
 
 TEST(StepMemory, NothingIsAllocatedAfterTheFirstStep) {
   using kernels::OpChoice;
   using testing::Storage;
-  ExpectNoAllocations(Precision::kReference, Storage::kF32, OpChoice::kScalar);
-  for (const OpChoice ops : {OpChoice::kScalar, OpChoice::kAvx512}) {
-    for (const Storage storage : {Storage::kFp8Fp4, Storage::kInt8}) {
-      ExpectNoAllocations(Precision::kNative, storage, ops);
+  for (const DrafterKind drafter : {DrafterKind::kNone, DrafterKind::kMtp, DrafterKind::kDspark}) {
+    ExpectNoAllocations({Precision::kReference, Storage::kF32, OpChoice::kScalar, drafter});
+    for (const OpChoice ops : {OpChoice::kScalar, OpChoice::kAvx512}) {
+      for (const Storage storage : {Storage::kFp8Fp4, Storage::kInt8}) {
+        ExpectNoAllocations({Precision::kNative, storage, ops, drafter});
+      }
     }
   }
 }

@@ -35,9 +35,8 @@ class SlotList {
   void HyperConnection(const std::string& name, int64_t outputs, int64_t scales,
                        HyperConnection& to);
   void Layer(const std::string& prefix, int64_t ratio, bool hashed, Layer& to);
-  void Embedding(const std::string& name, Weights* to) {
-    Add(name, {config_.vocab_size, config_.hidden_size}, TensorKind::kEmbedding,
-        WeightFormat::kBf16, to);
+  TensorSlot& Embedding(const std::string& name, int64_t size, model::Embedding* to) {
+    return Add(name, {config_.vocab_size, size}, TensorKind::kEmbedding, WeightFormat::kBf16, to);
   }
 
   TensorSlot& Add(std::string name, std::vector<int64_t> shape, TensorKind kind,
@@ -139,54 +138,52 @@ void SlotList::Expert(const std::string& prefix, WeightFormat official, model::E
 }
 
 // An MTP block combines the embedding of the next token with the main model's residual streams.
-void AddMtpParts(const ModelConfig& c, const std::string& prefix, SlotList& slots) {
-  for (const char* name : {"e_proj", "h_proj"}) {
-    slots.Linear(prefix + name, c.hidden_size, c.hidden_size, WeightFormat::kFp8Block, nullptr);
-  }
-  for (const char* name : {"enorm", "hnorm", "norm"}) {
-    slots.Norm(prefix + name, c.hidden_size, nullptr);
-  }
-  HyperConnection head;
-  slots.HyperConnection(prefix + "hc_head", c.hc_mult, 1, head);
+void AddMtpParts(const ModelConfig& c, const std::string& prefix, SlotList& slots,
+                 DrafterWeights& to) {
+  slots.Linear(prefix + "e_proj", c.hidden_size, c.hidden_size, WeightFormat::kFp8Block,
+               &to.e_proj);
+  slots.Linear(prefix + "h_proj", c.hidden_size, c.hidden_size, WeightFormat::kFp8Block,
+               &to.h_proj);
+  slots.Norm(prefix + "enorm", c.hidden_size, &to.enorm);
+  slots.Norm(prefix + "hnorm", c.hidden_size, &to.hnorm);
 }
 
-void AddDsparkHead(const ModelConfig& c, const std::string& prefix, SlotList& slots) {
+void AddDsparkContext(const ModelConfig& c, SlotList& slots, DrafterWeights& to) {
+  const auto targets = static_cast<int64_t>(c.dspark.target_layers.size());
+  slots.Linear("mtp.0.main_proj", c.hidden_size, c.hidden_size * targets, WeightFormat::kFp8Block,
+               &to.main_proj);
+  slots.Norm("mtp.0.main_norm", c.hidden_size, &to.main_norm);
+}
+
+void AddDsparkHead(const ModelConfig& c, const std::string& prefix, SlotList& slots,
+                   DrafterWeights& to) {
   const int64_t rank = c.dspark.markov_rank;
-  slots.Norm(prefix + "norm", c.hidden_size, nullptr);
-  HyperConnection head;
-  slots.HyperConnection(prefix + "hc_head", c.hc_mult, 1, head);
-  slots.Linear(prefix + "markov_head.markov_w1", c.vocab_size, rank, WeightFormat::kBf16, nullptr);
-  slots.Linear(prefix + "markov_head.markov_w2", c.vocab_size, rank, WeightFormat::kBf16, nullptr);
-  slots.Linear(prefix + "confidence_head.proj", 1, c.hidden_size + rank, WeightFormat::kBf16,
-               nullptr);
+  slots.Embedding(prefix + "markov_head.markov_w1.weight", rank, &to.markov_w1);
+  slots.Linear(prefix + "markov_head.markov_w2", c.vocab_size, rank, WeightFormat::kBf16,
+               &to.markov_w2);
+  slots.Vector(prefix + "confidence_head.proj.weight", {1, c.hidden_size + rank}, &to.confidence);
 }
 
-void AddDsparkParts(const ModelConfig& c, int64_t stage, int64_t stages, SlotList& slots) {
-  const std::string prefix = "mtp." + std::to_string(stage) + ".";
-  if (stage == 0) {
-    const auto targets = static_cast<int64_t>(c.dspark.target_layers.size());
-    slots.Linear(prefix + "main_proj", c.hidden_size, c.hidden_size * targets,
-                 WeightFormat::kFp8Block, nullptr);
-    slots.Norm(prefix + "main_norm", c.hidden_size, nullptr);
+// Its own embedding and head, which some quantisation tools add: they rotate the residual streams
+// of the main model but not those of the drafter.
+void AddDrafterEnds(const ModelConfig& c, const std::string& last, SlotList& slots,
+                    DrafterWeights& to) {
+  for (const char* name : {"mtp.0.emb.tok_emb.weight", "mtp.0.embed.weight"}) {
+    slots.Embedding(name, c.hidden_size, &to.embed).optional = true;
   }
-  if (stage == stages - 1) AddDsparkHead(c, prefix, slots);
-}
-
-// Copies of the embedding and the head that some quantisation tools add to draft blocks.
-void AddDraftCopies(const ModelConfig& c, const std::string& prefix, SlotList& slots) {
-  for (const char* name : {"emb.tok_emb.weight", "embed.weight", "head.weight"}) {
-    slots
-        .Add(prefix + name, {c.vocab_size, c.hidden_size}, TensorKind::kLinear, WeightFormat::kBf16,
-             std::monostate())
-        .optional = true;
-  }
+  slots.HyperConnection(last + "hc_head", c.hc_mult, 1, to.head_hc);
+  slots.Norm(last + "norm", c.hidden_size, &to.norm);
+  slots
+      .Add(last + "head.weight", {c.vocab_size, c.hidden_size}, TensorKind::kLinear,
+           WeightFormat::kBf16, &to.head)
+      .optional = true;
 }
 
 }  // namespace
 
 std::vector<TensorSlot> MainTensors(const ModelConfig& config, Weights& weights) {
   SlotList slots(config);
-  slots.Embedding("embed.weight", &weights);
+  slots.Embedding("embed.weight", config.hidden_size, &weights.embed);
   weights.layers.resize(static_cast<size_t>(config.num_layers));
   for (int64_t n = 0; n < config.num_layers; ++n) {
     slots.Layer("layers." + std::to_string(n) + ".", config.Ratio(n), config.IsHashLayer(n),
@@ -198,19 +195,21 @@ std::vector<TensorSlot> MainTensors(const ModelConfig& config, Weights& weights)
   return slots.Take();
 }
 
-std::vector<TensorSlot> DraftTensors(const ModelConfig& config, DrafterKind kind, int64_t blocks) {
+std::vector<TensorSlot> DrafterTensors(const ModelConfig& config, DrafterWeights& weights) {
   SlotList slots(config);
+  const bool dspark = config.drafter == DrafterKind::kDspark;
+  const int64_t blocks = config.NumDraftLayers();
+  if (blocks == 0) return {};
+  const auto prefix = [](int64_t block) { return "mtp." + std::to_string(block) + "."; };
+  if (dspark) AddDsparkContext(config, slots, weights);
+  if (!dspark) AddMtpParts(config, prefix(0), slots, weights);
+  weights.layers.resize(static_cast<size_t>(blocks));
   for (int64_t i = 0; i < blocks; ++i) {
-    const std::string prefix = "mtp." + std::to_string(i) + ".";
-    Layer layer;
-    slots.Layer(prefix, 0, false, layer);
-    if (kind == DrafterKind::kMtp) AddMtpParts(config, prefix, slots);
-    if (kind == DrafterKind::kDspark) AddDsparkParts(config, i, blocks, slots);
-    AddDraftCopies(config, prefix, slots);
+    slots.Layer(prefix(i), 0, false, weights.layers[static_cast<size_t>(i)]);
   }
-  std::vector<TensorSlot> tensors = slots.Take();
-  for (TensorSlot& slot : tensors) slot.to = std::monostate();
-  return tensors;
+  AddDrafterEnds(config, prefix(blocks - 1), slots, weights);
+  if (dspark) AddDsparkHead(config, prefix(blocks - 1), slots, weights);
+  return slots.Take();
 }
 
 }  // namespace fulgur::model

@@ -23,10 +23,9 @@ enum class TensorKind {
   kExpertTable,  // I64 or I32, expert ids
 };
 
-// Where the tensor goes; the embedding goes into Weights itself. Nowhere: known, but not loaded.
-using Destination =
-    std::variant<std::monostate, kernels::PackedLinear*, std::vector<kernels::PackedLinear>*,
-                 std::span<const float>*, std::span<const int32_t>*, Weights*>;
+// Where the tensor goes.
+using Destination = std::variant<kernels::PackedLinear*, std::vector<kernels::PackedLinear>*,
+                                 std::span<const float>*, std::span<const int32_t>*, Embedding*>;
 
 struct TensorSlot {
   std::string name;            // canonical, of the weight itself: "layers.0.attn.wq_a.weight"
@@ -45,7 +44,8 @@ struct TensorSlot {
 // destinations point into it.
 std::vector<TensorSlot> MainTensors(const ModelConfig& config, Weights& weights);
 
-// The tensors of `blocks` draft blocks "mtp.0.", "mtp.1." ...; they have no destination yet.
-std::vector<TensorSlot> DraftTensors(const ModelConfig& config, DrafterKind kind, int64_t blocks);
+// The tensors of config.num_draft_blocks draft blocks "mtp.0.", "mtp.1." ... of the kind
+// config.drafter, in the same way.
+std::vector<TensorSlot> DrafterTensors(const ModelConfig& config, DrafterWeights& weights);
 
 }  // namespace fulgur::model

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -15,6 +16,8 @@
 #include "fmt/format.h"
 #include "io/json.h"
 #include "model/checkpoint_problems.h"
+#include "model/drafter_source.h"
+#include "model/tensor_map.h"
 #include "model/weight_plan.h"
 #include "tensor/numbers.h"
 
@@ -67,13 +70,13 @@ struct Unit {
 // Packs the jobs of one checkpoint; workers take units in file order.
 class Loader {
  public:
-  Loader(const Checkpoint& checkpoint, const WeightPlan& plan, const Inventory& inventory,
+  Loader(const Checkpoint& checkpoint, const WeightPlan& plan, std::span<const FilledSlot> filled,
          const LoadOptions& options);
 
   absl::Status Run();
 
  private:
-  void MakeJobs(const WeightPlan& plan, const Inventory& inventory);
+  void MakeJobs(const WeightPlan& plan, std::span<const FilledSlot> filled);
   void RunEagerly(base::WorkerTeam& team);
   void RunPrefetched(base::WorkerTeam& team);
   void RunUnits(base::WorkerTeam& team, size_t last);
@@ -107,10 +110,10 @@ class Loader {
   absl::Status read_error_;
 };
 
-Loader::Loader(const Checkpoint& checkpoint, const WeightPlan& plan, const Inventory& inventory,
-               const LoadOptions& options)
+Loader::Loader(const Checkpoint& checkpoint, const WeightPlan& plan,
+               std::span<const FilledSlot> filled, const LoadOptions& options)
     : checkpoint_(checkpoint), options_(options) {
-  MakeJobs(plan, inventory);
+  MakeJobs(plan, filled);
   parts_left_ = std::make_unique<std::atomic<int64_t>[]>(jobs_.size());
   jobs_left_ = std::make_unique<std::atomic<int64_t>[]>(checkpoint.files().size());
   for (size_t i = 0; i < jobs_.size(); ++i) {
@@ -123,11 +126,11 @@ Loader::Loader(const Checkpoint& checkpoint, const WeightPlan& plan, const Inven
   }
 }
 
-void Loader::MakeJobs(const WeightPlan& plan, const Inventory& inventory) {
+void Loader::MakeJobs(const WeightPlan& plan, std::span<const FilledSlot> filled) {
   for (const PlannedTensor& planned : plan.tensors()) {
     Job job;
     job.planned = &planned;
-    job.filled = inventory.main[planned.slot_index];
+    job.filled = filled[planned.source_index];
     job.file = job.filled.weight->file;
     const std::span<const std::byte> bytes = job.filled.weight->view.bytes;
     const int64_t size = static_cast<int64_t>(bytes.size()) / planned.slot->groups;
@@ -286,35 +289,96 @@ void Loader::ReadFile(const io::MappedFile& file, int64_t begin, int64_t end) {
   read_error_.Update(status);
 }
 
-std::vector<SourceFormat> FormatsOf(const Inventory& inventory) {
-  std::vector<SourceFormat> formats;
-  formats.reserve(inventory.main.size());
-  for (const FilledSlot& filled : inventory.main) {
-    formats.push_back({filled.format, filled.weight->view.type});
+std::vector<PlanSource> SourcesOf(std::span<const FilledSlot> filled) {
+  std::vector<PlanSource> sources;
+  sources.reserve(filled.size());
+  for (const FilledSlot& slot : filled) {
+    sources.push_back({slot.slot, slot.format, slot.weight->view.type});
   }
-  return formats;
+  return sources;
+}
+
+// Packs the tensors that fill `filled` and points the slots' destinations at them.
+absl::StatusOr<std::unique_ptr<WeightStorage>> LoadSlots(const Checkpoint& checkpoint,
+                                                         std::span<const FilledSlot> filled,
+                                                         const LoadOptions& options) {
+  WeightPlan plan(SourcesOf(filled), options.precision);
+  ASSIGN_OR_RETURN(std::unique_ptr<WeightArena> arena, WeightArena::Allocate(plan.arena_bytes()));
+  plan.Place(arena->data());
+  RETURN_IF_ERROR(Loader(checkpoint, plan, filled, options).Run());
+  return arena;
+}
+
+// The slots of everything that a checkpoint must hold.
+struct CheckpointSlots {
+  std::vector<TensorSlot> main;
+  std::vector<TensorSlot> drafter;
+  FoundDrafter found;
+};
+
+// The configuration of a checkpoint's own drafter; that of a checkpoint without one stays.
+ModelConfig WithDrafter(ModelConfig config, const FoundDrafter& found) {
+  config.drafter = found.kind;
+  config.num_draft_blocks = found.blocks;
+  return config;
+}
+
+absl::StatusOr<CheckpointSlots> SlotsOf(const Checkpoint& checkpoint, Weights& weights) {
+  CheckpointSlots slots;
+  ASSIGN_OR_RETURN(slots.found, FindDrafter(checkpoint));
+  slots.main = MainTensors(checkpoint.config(), weights);
+  slots.drafter = DrafterTensors(WithDrafter(checkpoint.config(), slots.found), weights.drafter);
+  return slots;
+}
+
+absl::StatusOr<DrafterWeights> LoadDrafter(const Checkpoint& checkpoint,
+                                           const LoadOptions& options) {
+  DrafterWeights weights;
+  ASSIGN_OR_RETURN(const FoundDrafter found, FindDrafter(checkpoint));
+  const std::vector<TensorSlot> slots =
+      DrafterTensors(WithDrafter(checkpoint.config(), found), weights);
+  ASSIGN_OR_RETURN(const Inventory inventory, TakeDrafterInventory(checkpoint, slots));
+  ASSIGN_OR_RETURN(weights.storage, LoadSlots(checkpoint, inventory.drafter, options));
+  return weights;
 }
 
 }  // namespace
 
 absl::StatusOr<CheckpointSummary> Summarize(const Checkpoint& checkpoint, Precision precision) {
   Weights weights;
-  const std::vector<TensorSlot> slots = MainTensors(checkpoint.config(), weights);
-  ASSIGN_OR_RETURN(const Inventory inventory, TakeInventory(checkpoint, slots));
-  const WeightPlan plan(slots, FormatsOf(inventory), precision);
-  return CheckpointSummary{inventory.main_totals, inventory.draft_kind, inventory.draft_blocks,
-                           inventory.draft_totals, plan.arena_bytes()};
+  ASSIGN_OR_RETURN(const CheckpointSlots slots, SlotsOf(checkpoint, weights));
+  ASSIGN_OR_RETURN(const Inventory inventory, TakeInventory(checkpoint, slots.main, slots.drafter));
+  return CheckpointSummary{
+      .main = inventory.main_totals,
+      .draft_kind = slots.found.kind,
+      .draft_blocks = slots.found.blocks,
+      .drafts = inventory.drafter_totals,
+      .weight_bytes = WeightPlan(SourcesOf(inventory.main), precision).arena_bytes(),
+      .drafter_bytes = WeightPlan(SourcesOf(inventory.drafter), precision).arena_bytes()};
+}
+
+absl::StatusOr<int64_t> DrafterBytes(const Checkpoint& checkpoint, Precision precision) {
+  DrafterWeights weights;
+  ASSIGN_OR_RETURN(const FoundDrafter found, FindDrafter(checkpoint));
+  const std::vector<TensorSlot> slots =
+      DrafterTensors(WithDrafter(checkpoint.config(), found), weights);
+  ASSIGN_OR_RETURN(const Inventory inventory, TakeDrafterInventory(checkpoint, slots));
+  return WeightPlan(SourcesOf(inventory.drafter), precision).arena_bytes();
 }
 
 absl::StatusOr<Weights> LoadWeights(const Checkpoint& checkpoint, const LoadOptions& options) {
   Weights weights;
-  const std::vector<TensorSlot> slots = MainTensors(checkpoint.config(), weights);
-  ASSIGN_OR_RETURN(const Inventory inventory, TakeInventory(checkpoint, slots));
-  WeightPlan plan(slots, FormatsOf(inventory), options.precision);
-  ASSIGN_OR_RETURN(std::unique_ptr<WeightArena> arena, WeightArena::Allocate(plan.arena_bytes()));
-  plan.Place(arena->data());
-  RETURN_IF_ERROR(Loader(checkpoint, plan, inventory, options).Run());
-  weights.storage = std::move(arena);
+  ASSIGN_OR_RETURN(const CheckpointSlots slots, SlotsOf(checkpoint, weights));
+  ASSIGN_OR_RETURN(const Inventory inventory, TakeInventory(checkpoint, slots.main, slots.drafter));
+  std::vector<FilledSlot> filled = inventory.main;
+  const bool own_drafter = options.drafter == &checkpoint;
+  if (own_drafter) std::ranges::copy(inventory.drafter, std::back_inserter(filled));
+  ASSIGN_OR_RETURN(weights.storage, LoadSlots(checkpoint, filled, options));
+  if (own_drafter) return weights;
+  weights.drafter = DrafterWeights();
+  if (options.drafter != nullptr) {
+    ASSIGN_OR_RETURN(weights.drafter, LoadDrafter(*options.drafter, options));
+  }
   return weights;
 }
 

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "model/checkpoint.h"
+#include "model/config.h"
 #include "model/inventory.h"
 #include "model/precision.h"
 #include "model/weights.h"
@@ -27,6 +28,8 @@ struct LoadOptions {
   Precision precision = Precision::kNative;
   LoadStrategy strategy = LoadStrategy::kLazy;
   int num_threads = 1;
+  // Also loads the drafter of this checkpoint, which may be the one that is loaded.
+  const Checkpoint* drafter = nullptr;
   // Called with bytes read so far and in all; from any thread, one call at a time.
   std::function<void(int64_t, int64_t)> progress = nullptr;
 };
@@ -36,16 +39,20 @@ struct CheckpointSummary {
   TensorTotals main;
   DrafterKind draft_kind = DrafterKind::kNone;
   int64_t draft_blocks = 0;
-  TensorTotals drafts;       // recognised; not loaded
-  int64_t weight_bytes = 0;  // memory of the packed main model
+  TensorTotals drafts;
+  int64_t weight_bytes = 0;   // memory of the packed main model
+  int64_t drafter_bytes = 0;  // and of the packed drafter, if it is loaded
 };
 
 // Checks that the checkpoint holds exactly the tensors that its config describes. Reads no data.
 absl::StatusOr<CheckpointSummary> Summarize(const Checkpoint& checkpoint, Precision precision);
 
-// Loads the main model. Native precision keeps the format of every linear (fp16 becomes fp32),
-// except that the router and the hyper-connections become fp32; reference precision makes
-// everything fp32. The checkpoint may be closed afterwards.
+// The bytes that the drafter of a checkpoint takes in memory, after the same checks of its tensors.
+absl::StatusOr<int64_t> DrafterBytes(const Checkpoint& checkpoint, Precision precision);
+
+// Loads the main model, and the drafter that the options name. Native precision keeps the format of
+// every linear (fp16 becomes fp32), except that the router and the hyper-connections become fp32;
+// reference precision makes everything fp32. The checkpoints may be closed afterwards.
 absl::StatusOr<Weights> LoadWeights(const Checkpoint& checkpoint, const LoadOptions& options);
 
 }  // namespace fulgur::model

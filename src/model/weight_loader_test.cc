@@ -60,7 +60,7 @@ std::vector<float> AsFloats(std::span<const T> values) {
 }
 
 // What a slot's destination holds after loading in reference precision.
-std::vector<float> Loaded(const TensorSlot& slot, const Weights& weights) {
+std::vector<float> Loaded(const TensorSlot& slot) {
   std::vector<float> values;
   if (const auto* linear = std::get_if<PackedLinear*>(&slot.to)) {
     AppendUnpacked(**linear, values);
@@ -71,7 +71,7 @@ std::vector<float> Loaded(const TensorSlot& slot, const Weights& weights) {
   } else if (const auto* table = std::get_if<std::span<const int32_t>*>(&slot.to)) {
     values = AsFloats(**table);
   } else {
-    values = AsFloats(weights.embed_f32);
+    values = AsFloats(std::get<Embedding*>(slot.to)->f32);
   }
   return values;
 }
@@ -99,8 +99,8 @@ std::vector<std::byte> AllBytes(const ModelConfig& config, Weights& weights) {
     } else if (const auto* table = std::get_if<std::span<const int32_t>*>(&slot.to)) {
       Append(**table, bytes);
     } else {
-      Append(weights.embed, bytes);
-      Append(weights.embed_f32, bytes);
+      Append(std::get<Embedding*>(slot.to)->bf16, bytes);
+      Append(std::get<Embedding*>(slot.to)->f32, bytes);
     }
   }
   return bytes;
@@ -125,7 +125,7 @@ TEST_P(EveryCheckpoint, LoadsTheValuesThatItsTensorsStandFor) {
   auto weights = LoadWeights(*checkpoint, Options(Precision::kReference, 2));
   ASSERT_TRUE(weights.ok()) << weights.status();
   for (const TensorSlot& slot : MainTensors(checkpoint->config(), *weights)) {
-    EXPECT_TRUE(SameBits(Loaded(slot, *weights), expected.Of(slot.name))) << slot.name;
+    EXPECT_TRUE(SameBits(Loaded(slot), expected.Of(slot.name))) << slot.name;
   }
 }
 
@@ -172,7 +172,7 @@ TEST_P(NativeFormats, AreThoseOfTheCheckpoint) {
   EXPECT_EQ(layer.attention.compressor.wkv.format, expected.compressor);
   EXPECT_EQ(layer.moe.router.format, WeightFormat::kF32);
   EXPECT_EQ(layer.attn_hc.fn.format, WeightFormat::kF32);
-  EXPECT_EQ(weights->embed.empty(), std::string(expected.name) == "fp32");
+  EXPECT_EQ(weights->embed.bf16.empty(), std::string(expected.name) == "fp32");
   EXPECT_TRUE(layer.moe.token_experts.empty());
   EXPECT_EQ(weights->layers[2].moe.token_experts.size(), 512U * 2);
 }

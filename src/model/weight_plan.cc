@@ -4,7 +4,6 @@
 
 #include <variant>
 
-#include "base/check.h"
 #include "fmt/format.h"
 #include "tensor/buffer.h"
 
@@ -48,11 +47,11 @@ void PointAt(const PlannedTensor& tensor) {
     **vector = SpanOf<float>(tensor.to);
   } else if (const auto* table = std::get_if<std::span<const int32_t>*>(&slot.to)) {
     **table = SpanOf<int32_t>(tensor.to);
-  } else if (const auto* weights = std::get_if<Weights*>(&slot.to)) {
+  } else if (const auto* embedding = std::get_if<Embedding*>(&slot.to)) {
     if (tensor.as_bf16) {
-      (*weights)->embed = SpanOf<tensor::BFloat16>(tensor.to);
+      (*embedding)->bf16 = SpanOf<tensor::BFloat16>(tensor.to);
     } else {
-      (*weights)->embed_f32 = SpanOf<float>(tensor.to);
+      (*embedding)->f32 = SpanOf<float>(tensor.to);
     }
   }
 }
@@ -74,20 +73,18 @@ absl::StatusOr<std::unique_ptr<WeightArena>> WeightArena::Allocate(int64_t bytes
 
 WeightArena::~WeightArena() { munmap(data_, static_cast<size_t>(size_)); }
 
-WeightPlan::WeightPlan(std::span<const TensorSlot> slots, std::span<const SourceFormat> formats,
-                       Precision precision) {
-  CHECK_EQ(slots.size(), formats.size());
-  for (size_t i = 0; i < slots.size(); ++i) {
-    const TensorSlot& slot = slots[i];
+WeightPlan::WeightPlan(std::span<const PlanSource> sources, Precision precision) {
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const TensorSlot& slot = *sources[i].slot;
     PlannedTensor tensor;
     tensor.slot = &slot;
-    tensor.slot_index = i;
+    tensor.source_index = i;
     switch (slot.kind) {
       case TensorKind::kLinear:
       case TensorKind::kFloatLinear: {
-        tensor.target = TargetOf(slot, formats[i].linear, precision);
+        tensor.target = TargetOf(slot, sources[i].linear, precision);
         kernels::LinearSource source;
-        source.format = formats[i].linear;
+        source.format = sources[i].linear;
         source.out = slot.out() / slot.groups;
         source.in = slot.in();
         const int64_t bytes = kernels::PackedBytes(source, tensor.target);
@@ -95,7 +92,7 @@ WeightPlan::WeightPlan(std::span<const TensorSlot> slots, std::span<const Source
         break;
       }
       case TensorKind::kEmbedding:
-        tensor.as_bf16 = precision == Precision::kNative && formats[i].type == tensor::DType::kBf16;
+        tensor.as_bf16 = precision == Precision::kNative && sources[i].type == tensor::DType::kBf16;
         Add(tensor, Elements(slot) * (tensor.as_bf16 ? 2 : 4));
         break;
       case TensorKind::kVector:

@@ -35,8 +35,9 @@ class WeightArena : public WeightStorage {
   int64_t size_;
 };
 
-// How a slot's tensor is stored at its source.
-struct SourceFormat {
+// A slot, and how its tensor is stored at its source.
+struct PlanSource {
+  const TensorSlot* slot = nullptr;
   kernels::WeightFormat linear = kernels::WeightFormat::kF32;  // linears
   tensor::DType type = tensor::DType::kF32;                    // everything else
 };
@@ -44,7 +45,7 @@ struct SourceFormat {
 // A tensor, or one output group of it, and its place.
 struct PlannedTensor {
   const TensorSlot* slot = nullptr;
-  size_t slot_index = 0;
+  size_t source_index = 0;
   int64_t group = 0;
   kernels::WeightFormat target = kernels::WeightFormat::kF32;  // linears
   bool as_bf16 = false;                                        // embedding
@@ -52,12 +53,11 @@ struct PlannedTensor {
   std::span<std::byte> to;  // set by Place
 };
 
-// The tensors in the order of the slots, which is the order in which a forward pass reads them.
+// The tensors in the order of the sources, which is the order in which a forward pass reads them.
 class WeightPlan {
  public:
-  // `formats` are those of `slots`, one by one. Keeps pointers to the slots.
-  WeightPlan(std::span<const TensorSlot> slots, std::span<const SourceFormat> formats,
-             Precision precision);
+  // Keeps pointers to the slots.
+  WeightPlan(std::span<const PlanSource> sources, Precision precision);
 
   int64_t arena_bytes() const { return arena_bytes_; }
   const std::vector<PlannedTensor>& tensors() const { return tensors_; }

@@ -1,5 +1,5 @@
-// The weights of the main model, packed for the kernels. Views into one owning storage; read-only
-// after loading.
+// The weights of the main model and its drafter, packed for the kernels. Views into owning storage;
+// read-only after loading.
 //
 // Names in comments are those of the official checkpoint. Legend: H hidden, S residual streams, N
 // heads, D head dim, QL/OL query/output LoRA rank, G output groups, E experts, F expert width, V
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/linear.h"
+#include "tensor/numbers.h"
 
 namespace fulgur::model {
 
@@ -79,13 +80,46 @@ class WeightStorage {
   virtual int64_t size_bytes() const = 0;
 };
 
+// A table of one row for each token. One of the two is empty.
+struct Embedding {
+  std::span<const tensor::BFloat16> bf16;
+  std::span<const float> f32;  // reference precision, or stored wider than bf16
+
+  bool empty() const { return bf16.empty() && f32.empty(); }
+};
+
+// mtp.*: empty without a drafter. RK: rank of the Markov chain.
+struct DrafterWeights {
+  std::vector<Layer>
+      layers;  // the MTP block, or the DSpark stages; no compression, no hash routing
+  HyperConnection head_hc;
+  std::span<const float> norm;  // [H]
+  Embedding embed;              // [V, H]; empty: the main model's
+  kernels::PackedLinear head;   // [V, H]; empty: the main model's
+
+  // MTP.
+  std::span<const float> enorm;  // [H]
+  std::span<const float> hnorm;  // [H]
+  kernels::PackedLinear e_proj;  // [H, H]
+  kernels::PackedLinear h_proj;  // [H, H]
+
+  // DSpark.
+  kernels::PackedLinear main_proj;    // [H, target layers x H]
+  std::span<const float> main_norm;   // [H]
+  Embedding markov_w1;                // [V, RK]
+  kernels::PackedLinear markov_w2;    // [V, RK]
+  std::span<const float> confidence;  // [H + RK]
+
+  std::unique_ptr<WeightStorage> storage;  // null if the main model's storage holds it all
+};
+
 struct Weights {
-  std::span<const tensor::BFloat16> embed;  // [V, H]; empty if stored wider
-  std::span<const float> embed_f32;         // [V, H]; reference precision, or an fp32 checkpoint
+  Embedding embed;  // [V, H]
   std::vector<Layer> layers;
   HyperConnection head_hc;
   std::span<const float> norm;  // [H]
   kernels::PackedLinear head;   // [V, H]
+  DrafterWeights drafter;
   std::unique_ptr<WeightStorage> storage;
 };
 

@@ -27,3 +27,16 @@ def random_config(seed):
         rms_norm_eps=r.choice([1e-6, 1e-5]), hidden_act="silu", vocab_size=r.randint(20, 150), tie_word_embeddings=False,
         bos_token_id=0, eos_token_id=1, num_nextn_predict_layers=0, attention_bias=False, attention_dropout=0.0)
     return config, r.choice([1, 3, 5, 40, 140, 300])
+
+
+def random_drafter(seed):
+    """The same with one MTP block or some DSpark stages: config, number of tokens, blocks of each kind."""
+    config, length = random_config(seed)
+    r = random.Random(f"drafter {seed}")
+    if r.random() < 0.5:
+        return config, length, 1, 0
+    stages = r.randint(1, min(3, config["num_hidden_layers"]))
+    config.update(dspark_block_size=r.randint(1, 7), dspark_noise_token_id=r.randrange(config["vocab_size"]),
+                  dspark_target_layer_ids=sorted(r.sample(range(config["num_hidden_layers"]), stages)),
+                  dspark_markov_rank=r.randint(1, 40))
+    return config, length, 0, stages

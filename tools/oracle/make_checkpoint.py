@@ -420,6 +420,8 @@ def golden_mode(cfg, params, stores, mode, tokens, positions, steps, mtp, dspark
     if mtp:
         m = fine.mtp(tokens)
         result["mtp"] = {p: dict(argmax=int(m[p].argmax()), logits=rounded(m[p])) for p in positions if p < len(m)}
+        drafts, scores = fine.mtp_drafts(tokens, 3)
+        result["mtp_drafts"] = dict(anchor_position=len(tokens) - 1, drafts=drafts, logits=[rounded(s) for s in scores])
     if dspark:
         drafts, scores, confidence = fine.dspark(tokens, dspark)
         result["dspark"] = dict(anchor_position=len(tokens) - 1, drafts=drafts, confidence_logits=rounded(confidence),

@@ -235,13 +235,29 @@ class Reference:
             X = self.states[n] = self.block(f"layers.{n}.", self.c.compress_ratios[n], X, tokens, positions)
         return self.head(self.hc_pre(X, "hc_head"), "norm")
 
-    def mtp(self, tokens):
-        """After forward(tokens): logits of mtp.0 at positions 0 .. T-2."""
-        p, X, tokens = "mtp.0.", self.states[self.c.num_hidden_layers - 1][:-1], np.asarray(tokens[1:])
+    def mtp_block(self, X, tokens):
+        """Streams of mtp.0 at positions 0 .. len(tokens) - 1, from the states there and the tokens behind them."""
+        p = "mtp.0."
         e = self.linear(p + "e_proj", self.rms(self.p["embed.weight"][tokens], p + "enorm"))
         Y = e[:, None] + self.linear(p + "h_proj", self.rms(X, p + "hnorm"))
-        Y = self.block(p, 0, Y, tokens, np.arange(len(tokens)))
-        return self.head(self.hc_pre(Y, p + "hc_head"), p + "norm")
+        return self.block(p, 0, Y, tokens, np.arange(len(tokens)))
+
+    def mtp_head(self, Y):
+        return self.head(self.hc_pre(Y, "mtp.0.hc_head"), "mtp.0.norm")
+
+    def mtp(self, tokens):
+        """After forward(tokens): logits of mtp.0 at positions 0 .. T-2."""
+        return self.mtp_head(self.mtp_block(self.states[self.c.num_hidden_layers - 1][:-1], np.asarray(tokens[1:])))
+
+    def mtp_drafts(self, tokens, count):
+        """After forward(tokens): greedy drafts behind the last token and their logits, fed back one by one."""
+        X, tokens, drafts, logits = self.states[self.c.num_hidden_layers - 1][:-1], list(tokens[1:]), [], []
+        for _ in range(count):
+            last = self.mtp_block(X, np.array(tokens))[-1:]
+            logits.append(self.mtp_head(last)[0])
+            drafts.append(int(logits[-1].argmax()))
+            X, tokens = np.concatenate([X, last]), tokens + drafts[-1:]
+        return drafts, np.array(logits)
 
     def dspark(self, tokens, stages):
         """After forward(tokens): greedy drafts behind the last token and their logits, confidence logits."""

@@ -3,6 +3,9 @@
 //   model_oracle logits   --model DIR [options] --out FILE < TOKENS   all logits, fp32 [T, V]
 //   model_oracle greedy   --model DIR [options] --steps N < TOKENS    N greedy tokens a line
 //   model_oracle distance --model DIR [options] < TOKENS              native against reference
+//   model_oracle drafts   --model DIR [options] --drafts N --out FILE < TOKENS
+//                         N greedy drafts behind the last token of a sequence: tokens, then
+//                         confidence, a line each; their logits to FILE, fp32 [N, V]
 //
 // TOKENS: one sequence a line, ids separated by blanks. For `logits`, sequences run one after the
 // other in chunks of --chunks rows, or all at once with --packed.
@@ -18,6 +21,7 @@
 #include "base/status_macros.h"
 #include "fmt/format.h"
 #include "model/checkpoint.h"
+#include "model/drafter_source.h"
 #include "model/testing/test_model.h"
 #include "model/weight_loader.h"
 
@@ -33,6 +37,7 @@ struct Options {
   std::vector<int64_t> chunks = {512};
   bool packed = false;
   int64_t steps = 32;
+  int64_t drafts = 0;  // 0: no drafter is loaded
 };
 
 using Sequences = std::vector<std::vector<int32_t>>;
@@ -65,20 +70,34 @@ absl::StatusOr<std::unique_ptr<TestModel>> Load(const Options& options, Precisio
   LoadOptions load;
   load.precision = precision;
   load.num_threads = options.threads;
+  ModelConfig config = checkpoint.config();
+  if (options.drafts > 0) {
+    ASSIGN_OR_RETURN(config, UseDrafter(config, checkpoint));
+    load.drafter = &checkpoint;
+  }
   ASSIGN_OR_RETURN(Weights weights, LoadWeights(checkpoint, load));
   TestModelOptions model;
   model.precision = precision;
   model.ops = ParseOps(options.ops);
   model.num_workers = options.threads;
   model.max_position = Longest(sequences) + options.steps;
+  model.lookahead = options.drafts;
   model.max_sequences = options.packed ? static_cast<int64_t>(sequences.size()) : 1;
   model.max_tokens = *std::max_element(options.chunks.begin(), options.chunks.end());
   if (options.packed) model.max_tokens = Longest(sequences) * model.max_sequences;
-  return std::make_unique<TestModel>(checkpoint.config(), std::move(weights), model);
+  return std::make_unique<TestModel>(config, std::move(weights), model);
 }
 
 Precision ParsePrecision(const std::string& name) {
   return name == "reference" ? Precision::kReference : Precision::kNative;
+}
+
+absl::Status WriteFloats(const std::string& path, const std::vector<float>& values) {
+  std::ofstream file(path, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(values.data()),
+             static_cast<std::streamsize>(values.size() * sizeof(float)));
+  if (!file) return absl::UnavailableError("cannot write " + path);
+  return absl::OkStatus();
 }
 
 absl::Status PrintLogits(const Options& options, const Sequences& sequences) {
@@ -96,11 +115,7 @@ absl::Status PrintLogits(const Options& options, const Sequences& sequences) {
       logits.insert(logits.end(), part.begin(), part.end());
     }
   }
-  std::ofstream file(options.out, std::ios::binary);
-  file.write(reinterpret_cast<const char*>(logits.data()),
-             static_cast<std::streamsize>(logits.size() * sizeof(float)));
-  if (!file) return absl::UnavailableError("cannot write " + options.out);
-  return absl::OkStatus();
+  return WriteFloats(options.out, logits);
 }
 
 size_t ArgMax(const float* logits, int64_t count) {
@@ -121,6 +136,32 @@ absl::Status PrintGreedy(const Options& options, const Sequences& sequences) {
     }
   }
   return absl::OkStatus();
+}
+
+// The last token is the one that the main model has just given.
+absl::Status PrintDrafts(const Options& options, const Sequences& sequences) {
+  if (sequences.size() != 1 || sequences[0].size() < 2) {
+    return absl::InvalidArgumentError("drafts are made for one sequence of at least two tokens");
+  }
+  ASSIGN_OR_RETURN(const auto model, Load(options, ParsePrecision(options.precision), sequences));
+  const std::span<const int32_t> tokens = sequences[0];
+  TestModel::Proposal proposal;
+  size_t step = 0;
+  for (size_t begin = 0; begin + 1 < tokens.size(); ++step) {
+    const int64_t chunk = options.chunks[std::min(step, options.chunks.size() - 1)];
+    const size_t count = std::min(static_cast<size_t>(chunk), tokens.size() - 1 - begin);
+    model->Step({{0, static_cast<int64_t>(begin), tokens.subspan(begin, count)}});
+    begin += count;
+    const bool last = begin + 1 == tokens.size();
+    const DraftRows rows = {.sequence = 0,
+                            .num_accepted = static_cast<int32_t>(count),
+                            .next_token = tokens[begin],
+                            .num_drafts = static_cast<int32_t>(last ? options.drafts : 0)};
+    proposal = model->Propose({&rows, 1});
+  }
+  fmt::print("{}\n{}\n", fmt::join(proposal.drafts.tokens, " "),
+             fmt::join(proposal.drafts.confidence, " "));
+  return WriteFloats(options.out, proposal.logits);
 }
 
 // Natural logarithms of the softmax of one row.
@@ -190,11 +231,15 @@ int Main(int argc, char** argv) {
   logits->add_flag("--packed", options.packed);
   CLI::App* greedy = add("greedy", "prints greedy continuations");
   greedy->add_option("--steps", options.steps);
+  CLI::App* drafts = add("drafts", "prints greedy drafts");
+  drafts->add_option("--drafts", options.drafts)->required()->check(CLI::PositiveNumber);
+  drafts->add_option("--out", options.out)->required();
   const CLI::App* distance = add("distance", "compares native with reference precision");
   CLI11_PARSE(app, argc, argv);
   const Sequences sequences = ReadSequences(std::cin);
   absl::Status status;
   if (logits->parsed()) status = PrintLogits(options, sequences);
+  if (drafts->parsed()) status = PrintDrafts(options, sequences);
   if (greedy->parsed()) status = PrintGreedy(options, sequences);
   if (distance->parsed()) status = PrintDistance(options, sequences);
   if (status.ok()) return 0;

@@ -18,7 +18,8 @@ TestModel::TestModel(const ModelConfig& config, Weights weights, const TestModel
   const StepLimits limits = {.max_tokens = options.max_tokens,
                              .max_sequences = options.max_sequences,
                              .max_logit_rows = options.max_tokens,
-                             .max_position = options.max_position};
+                             .max_position = options.max_position,
+                             .max_drafts = options.lookahead};
   auto model =
       Model::Create(config, std::move(weights), options.precision, limits,
                     kernels::SelectOps(base::DetectMachine(), options.ops), team_, *store_);
@@ -50,6 +51,46 @@ std::vector<float> TestModel::Step(const std::vector<Rows>& parts) {
   std::vector<float> logits(tokens.size() * static_cast<size_t>(vocab_size()));
   model_->Forward({tokens, sequences}, logits);
   return logits;
+}
+
+namespace {
+
+class GreedyChooser : public DraftChooser {
+ public:
+  GreedyChooser(std::span<const DraftRows> rows, std::span<const int32_t> forced,
+                std::vector<float>& logits)
+      : forced_(forced), logits_(logits) {
+    for (const DraftRows& row : rows) {
+      first_.push_back(total_);
+      total_ += row.num_drafts;
+    }
+  }
+
+  int32_t Choose(int32_t request, int32_t slot, std::span<const float> logits) override {
+    logits_.resize(static_cast<size_t>(total_) * logits.size());
+    const int32_t draft = first_[static_cast<size_t>(request)] + slot;
+    std::copy(logits.begin(), logits.end(),
+              logits_.begin() + draft * static_cast<int64_t>(logits.size()));
+    if (!forced_.empty()) return forced_[next_++];
+    return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+  }
+
+ private:
+  const std::span<const int32_t> forced_;
+  std::vector<float>& logits_;
+  std::vector<int32_t> first_;
+  int32_t total_ = 0;
+  size_t next_ = 0;
+};
+
+}  // namespace
+
+TestModel::Proposal TestModel::Propose(std::span<const DraftRows> rows,
+                                       std::span<const int32_t> forced) {
+  Proposal proposal;
+  GreedyChooser chooser(rows, forced, proposal.logits);
+  model_->Propose(rows, chooser, proposal.drafts);
+  return proposal;
 }
 
 std::vector<float> TestModel::Run(int32_t sequence, std::span<const int32_t> tokens,

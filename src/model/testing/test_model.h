@@ -21,7 +21,7 @@ struct TestModelOptions {
   int64_t max_tokens = 512;     // of a step
   int64_t max_position = 2048;  // of a sequence
   int64_t max_sequences = 8;
-  int64_t lookahead = 0;
+  int64_t lookahead = 0;  // also the most drafts of a sequence
 };
 
 // One sequence: its slot and pages are given out in order of creation, pages deliberately shuffled.
@@ -43,6 +43,14 @@ class TestModel {
   // all logits, [T, V].
   std::vector<float> Run(int32_t sequence, std::span<const int32_t> tokens,
                          const std::vector<int64_t>& chunks);
+
+  // Greedy drafts and their logits, [drafts, V]; `forced` tokens are taken instead of the best, in
+  // the order in which they are chosen.
+  struct Proposal {
+    Drafts drafts;
+    std::vector<float> logits;
+  };
+  Proposal Propose(std::span<const DraftRows> rows, std::span<const int32_t> forced = {});
 
   Model& model() { return *model_; }
   const kv::Store& store() const { return *store_; }

@@ -150,7 +150,9 @@ class Builder {
   Expert MakeExpert(const std::string& prefix, WeightFormat format);
   Moe MakeMoe(const std::string& prefix, bool hash);
   std::span<const int32_t> ExpertTable();
-  void MakeEmbedding(Weights& weights);
+  Layer MakeLayer(const std::string& prefix, int64_t ratio, bool hash);
+  Embedding MakeEmbedding(const std::string& name, int64_t size);
+  DrafterWeights MakeDrafter();
 
   const ModelConfig& config_;
   const Storage storage_;
@@ -402,37 +404,76 @@ Moe Builder::MakeMoe(const std::string& prefix, bool hash) {
   return moe;
 }
 
-void Builder::MakeEmbedding(Weights& weights) {
-  const int64_t count = config_.vocab_size * config_.hidden_size;
-  const std::span<const float> values = Vector("embed.weight", count, 1.0F, 0.0F);
+Layer Builder::MakeLayer(const std::string& prefix, int64_t ratio, bool hash) {
+  const int64_t mixes = config_.hc_mult * (2 + config_.hc_mult);
+  Layer layer;
+  layer.attn_hc = MakeHyperConnection(prefix + "hc_attn", mixes, 3);
+  layer.attn_norm = Norm(prefix + "attn_norm", config_.hidden_size);
+  layer.attention = MakeAttention(prefix + "attn.", ratio);
+  layer.ffn_hc = MakeHyperConnection(prefix + "hc_ffn", mixes, 3);
+  layer.ffn_norm = Norm(prefix + "ffn_norm", config_.hidden_size);
+  layer.moe = MakeMoe(prefix + "ffn.", hash);
+  return layer;
+}
+
+Embedding Builder::MakeEmbedding(const std::string& name, int64_t size) {
+  Embedding embedding;
+  const int64_t count = config_.vocab_size * size;
+  const std::span<const float> values = Vector(name, count, 1.0F, 0.0F);
   if (reference_ || storage_ == Storage::kF32) {
-    weights.embed_f32 = values;
-    return;
+    embedding.f32 = values;
+    return embedding;
   }
   std::span<tensor::BFloat16> rounded = memory_->Bf16(count);
   std::transform(values.begin(), values.end(), rounded.begin(), tensor::ToBFloat16);
-  weights.embed = rounded;
+  embedding.bf16 = rounded;
+  return embedding;
+}
+
+DrafterWeights Builder::MakeDrafter() {
+  const ModelConfig& c = config_;
+  const int64_t h = c.hidden_size;
+  DrafterWeights weights;
+  if (c.drafter == DrafterKind::kNone) return weights;
+  for (int64_t i = 0; i < c.num_draft_blocks; ++i) {
+    weights.layers.push_back(MakeLayer("mtp." + std::to_string(i) + ".", 0, false));
+  }
+  const std::string last = "mtp." + std::to_string(c.num_draft_blocks - 1) + ".";
+  weights.head_hc = MakeHyperConnection(last + "hc_head", c.hc_mult, 1);
+  weights.norm = Norm(last + "norm", h);
+  if (c.drafter == DrafterKind::kMtp) {
+    weights.enorm = Norm("mtp.0.enorm", h);
+    weights.hnorm = Norm("mtp.0.hnorm", h);
+    weights.e_proj = Linear("mtp.0.e_proj", h, h, Output());
+    weights.h_proj = Linear("mtp.0.h_proj", h, h, Output());
+    return weights;
+  }
+  const auto targets = static_cast<int64_t>(c.dspark.target_layers.size());
+  const int64_t rank = c.dspark.markov_rank;
+  weights.main_proj = Linear("mtp.0.main_proj", h, h * targets, Output());
+  weights.main_norm = Norm("mtp.0.main_norm", h);
+  weights.markov_w1 = MakeEmbedding(last + "markov_head.markov_w1.weight", rank);
+  weights.markov_w2 = Linear(last + "markov_head.markov_w2", c.vocab_size, rank, Plain());
+  const std::vector<float> confidence =
+      LinearValues(last + "confidence_head.proj", 1, h + rank, 1.0F);
+  const std::span<float> kept = memory_->Floats(h + rank);
+  std::copy(confidence.begin(), confidence.end(), kept.begin());
+  weights.confidence = kept;
+  return weights;
 }
 
 Weights Builder::Build() {
   const ModelConfig& c = config_;
-  const int64_t mixes = c.hc_mult * (2 + c.hc_mult);
   Weights weights;
-  MakeEmbedding(weights);
+  weights.embed = MakeEmbedding("embed.weight", c.hidden_size);
   for (int64_t n = 0; n < c.num_layers; ++n) {
-    const std::string prefix = "layers." + std::to_string(n) + ".";
-    Layer layer;
-    layer.attn_hc = MakeHyperConnection(prefix + "hc_attn", mixes, 3);
-    layer.attn_norm = Norm(prefix + "attn_norm", c.hidden_size);
-    layer.attention = MakeAttention(prefix + "attn.", c.Ratio(n));
-    layer.ffn_hc = MakeHyperConnection(prefix + "hc_ffn", mixes, 3);
-    layer.ffn_norm = Norm(prefix + "ffn_norm", c.hidden_size);
-    layer.moe = MakeMoe(prefix + "ffn.", c.IsHashLayer(n));
-    weights.layers.push_back(std::move(layer));
+    weights.layers.push_back(
+        MakeLayer("layers." + std::to_string(n) + ".", c.Ratio(n), c.IsHashLayer(n)));
   }
   weights.head_hc = MakeHyperConnection("hc_head", c.hc_mult, 1);
   weights.norm = Norm("norm", c.hidden_size);
   weights.head = Linear("head", c.vocab_size, c.hidden_size, Plain());
+  weights.drafter = MakeDrafter();
   weights.storage = std::move(memory_);
   return weights;
 }
@@ -473,6 +514,15 @@ ModelConfig TinyConfig() {
   c.bos_token = 0;
   c.eos_tokens = {1};
   c.num_draft_blocks = 1;
+  return c;
+}
+
+ModelConfig TinyConfig(DrafterKind drafter) {
+  ModelConfig c = TinyConfig();
+  c.drafter = drafter;
+  if (drafter != DrafterKind::kDspark) return c;
+  c.num_draft_blocks = 3;
+  c.dspark = {.block_size = 5, .noise_token = 511, .target_layers = {4, 5, 6}, .markov_rank = 32};
   return c;
 }
 

@@ -13,6 +13,9 @@ namespace fulgur::model::testing {
 // Seven layers with every kind of attention and routing: ratios 0, 0, 4, 128, 4, 128, 4.
 ModelConfig TinyConfig();
 
+// The same with a drafter: an MTP block, or three DSpark stages of five positions.
+ModelConfig TinyConfig(DrafterKind drafter);
+
 enum class Storage {
   kF32,     // everything fp32
   kBf16,    // linears bf16
@@ -21,8 +24,8 @@ enum class Storage {
   kInt4,    // as kInt8, routed experts int4
 };
 
-// The weights of `config`. `reference` packs every linear as fp32, keeping the values that the
-// storage format stands for.
+// The weights of `config` and its drafter. `reference` packs every linear as fp32, keeping the
+// values that the storage format stands for.
 Weights MakeWeights(const ModelConfig& config, Storage storage, bool reference);
 
 // token i of the standard input: (37 i + 11 + (i^2 mod 13)) mod V.

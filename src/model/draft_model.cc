@@ -1,0 +1,117 @@
+#include "model/draft_model.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "model/dspark_drafter.h"
+#include "model/mtp_drafter.h"
+
+namespace fulgur::model {
+
+Drafter::Drafter(const ModelParts& parts)
+    : parts_(parts), config_(parts.config), scratch_(parts.scratch) {
+  for (const Layer& layer : weights().layers) formats_.push_back(FormatsOfLayer(layer));
+  tokens_.reserve(static_cast<size_t>(parts.limits.max_tokens));
+  sequences_.reserve(static_cast<size_t>(parts.limits.max_sequences));
+  drafting_.reserve(static_cast<size_t>(parts.limits.max_sequences));
+}
+
+void Drafter::BeginStep(const StepBatch& batch) {
+  tokens_.assign(batch.tokens.begin(), batch.tokens.end());
+  sequences_.assign(batch.sequences.begin(), batch.sequences.end());
+}
+
+void Drafter::Propose(std::span<const DraftRows> rows, DraftChooser& chooser, Drafts& out) {
+  Arrange(rows, out);
+  if (rows.empty()) return;
+  RunContext(rows);
+  const auto width = static_cast<size_t>(config_.vocab_size);
+  for (int32_t slot = 0; !drafting(slot).empty(); ++slot) {
+    RunSlot(slot);
+    for (size_t i = 0; i < drafting(slot).size(); ++i) {
+      Drafting& request = drafting_[i];
+      const int32_t token = chooser.Choose(request.request, slot, {Logits(i, slot), width});
+      CHECK_GE(token, 0);
+      CHECK_LT(token, config_.vocab_size);
+      const auto result = static_cast<size_t>(request.first_result + slot);
+      out.tokens[result] = token;
+      out.confidence[result] = Confidence(i, slot, token);
+      request.previous = token;
+    }
+  }
+}
+
+void Drafter::Arrange(std::span<const DraftRows> rows, Drafts& out) {
+  const int64_t most = MaxDrafts(config_, parts_.limits);
+  drafting_.clear();
+  int64_t results = 0;
+  for (const DraftRows& row : rows) {
+    CHECK_LT(static_cast<size_t>(row.sequence), sequences_.size());
+    CHECK_GT(row.num_accepted, 0);
+    CHECK_LE(row.num_accepted, SequenceOf(row).num_rows);
+    CHECK_LE(row.num_drafts, most);
+    const auto request = static_cast<int32_t>(&row - rows.data());
+    if (row.num_drafts > 0) {
+      drafting_.push_back({request, row.num_drafts, results, row.next_token});
+    }
+    results += row.num_drafts;
+  }
+  std::sort(drafting_.begin(), drafting_.end(), [](const Drafting& a, const Drafting& b) {
+    return a.num_drafts != b.num_drafts ? a.num_drafts > b.num_drafts : a.request < b.request;
+  });
+  out.tokens.resize(static_cast<size_t>(results));
+  out.confidence.resize(static_cast<size_t>(results));
+}
+
+std::span<const Drafter::Drafting> Drafter::drafting(int32_t slot) const {
+  const auto end = std::find_if(drafting_.begin(), drafting_.end(),
+                                [slot](const Drafting& d) { return d.num_drafts <= slot; });
+  return {drafting_.begin(), end};
+}
+
+SequenceRows Drafter::MakeRows(const SequenceRows& sequence, int64_t first_position,
+                               int64_t first_row, int64_t num_rows) {
+  SequenceRows rows;
+  rows.slot = sequence.slot;
+  rows.first_position = first_position;
+  rows.first_row = static_cast<int32_t>(first_row);
+  rows.num_rows = static_cast<int32_t>(num_rows);
+  return rows;
+}
+
+int64_t Drafter::ContextCount(const DraftRows& rows) const {
+  return std::min<int64_t>(rows.num_accepted, config_.sliding_window);
+}
+
+StepContext Drafter::MakeStep(const SequenceViews& views) const {
+  return {.config = config_,
+          .ops = parts_.ops,
+          .scratch = scratch_,
+          .views = views,
+          .precision = parts_.precision,
+          .frequencies = parts_.frequencies,
+          .compressed_frequencies = {},
+          .tokens = {}};
+}
+
+const Embedding& Drafter::embedding() const {
+  return weights().embed.empty() ? parts_.weights.embed : weights().embed;
+}
+
+const kernels::PackedLinear& Drafter::head() const {
+  return weights().head.out == 0 ? parts_.weights.head : weights().head;
+}
+
+std::unique_ptr<Drafter> MakeDrafter(const ModelParts& parts) {
+  switch (parts.config.drafter) {
+    case DrafterKind::kMtp:
+      return std::make_unique<MtpDrafter>(parts);
+    case DrafterKind::kDspark:
+      return std::make_unique<DsparkDrafter>(parts);
+    case DrafterKind::kNone:
+      break;
+  }
+  return nullptr;
+}
+
+}  // namespace fulgur::model
