@@ -32,6 +32,15 @@ class LocalModel : public ModelRunner {
     return absl::OkStatus();
   }
 
+  model::DrafterKind drafter() const override { return model_->config().drafter; }
+  int64_t MaxDrafts() const override { return model_->max_drafts(); }
+
+  absl::Status Propose(std::span<const model::DraftRows> rows, model::DraftChooser& chooser,
+                       model::Drafts& out) override {
+    model_->Propose(rows, chooser, out);
+    return absl::OkStatus();
+  }
+
  private:
   base::WorkerTeam team_;
   const kv::Store store_;
@@ -40,22 +49,30 @@ class LocalModel : public ModelRunner {
 
 sched::SchedulerLimits CompleteLimits(const ModelEngineOptions& options) {
   sched::SchedulerLimits limits = options.limits;
-  if (limits.max_logit_rows == 0) limits.max_logit_rows = limits.max_num_seqs + kPromptLogitRows;
+  if (limits.max_logit_rows == 0) {
+    limits.max_logit_rows = limits.max_num_seqs * (1 + options.max_drafts) + kPromptLogitRows;
+  }
   return limits;
 }
 
-model::StepLimits StepLimitsOf(const sched::SchedulerLimits& limits) {
+model::StepLimits StepLimitsOf(const ModelEngineOptions& options) {
+  const sched::SchedulerLimits limits = CompleteLimits(options);
   return {.max_tokens = limits.max_num_batched_tokens,
           .max_sequences = limits.max_num_seqs,
           .max_logit_rows = limits.max_logit_rows,
-          .max_position = limits.max_model_len};
+          .max_position = limits.max_model_len,
+          .max_drafts = options.max_drafts};
+}
+
+kv::Layout LayoutOf(const ModelEngineOptions& options, const model::ModelConfig& config) {
+  const bool drafts = config.drafter != model::DrafterKind::kNone;
+  return model::CacheLayout(config, options.precision, drafts ? options.max_drafts : 0);
 }
 
 // What a step needs besides weights and sequence memory.
 int64_t StepBytes(const ModelEngineOptions& options, const model::ModelConfig& config) {
-  const sched::SchedulerLimits limits = CompleteLimits(options);
-  return model::Model::ScratchBytes(config, options.precision, StepLimitsOf(limits),
-                                    options.num_threads) +
+  const model::StepLimits limits = StepLimitsOf(options);
+  return model::Model::ScratchBytes(config, options.precision, limits, options.num_threads) +
          limits.max_logit_rows * config.vocab_size * static_cast<int64_t>(sizeof(float));
 }
 
@@ -63,7 +80,7 @@ absl::Status LocalModel::Load(const ModelEngineOptions& options, model::ModelCon
                               model::Weights weights, const kernels::OpTable& ops) {
   ASSIGN_OR_RETURN(model_,
                    model::Model::Create(std::move(config), std::move(weights), options.precision,
-                                        StepLimitsOf(options.limits), ops, team_, store_));
+                                        StepLimitsOf(options), ops, team_, store_));
   return absl::OkStatus();
 }
 
@@ -75,8 +92,7 @@ absl::StatusOr<std::unique_ptr<ModelRunner>> CreateModelRunner(const ModelEngine
                                                                const MemoryPlan& plan,
                                                                const base::Machine& machine) {
   ASSIGN_OR_RETURN(kv::Store store,
-                   kv::Store::Create(model::CacheLayout(config, options.precision, 0),
-                                     plan.num_pages, plan.num_slots));
+                   kv::Store::Create(LayoutOf(options, config), plan.num_pages, plan.num_slots));
   auto runner = std::make_unique<LocalModel>(options.num_threads, std::move(store));
   RETURN_IF_ERROR(runner->Load(options, std::move(config), std::move(weights),
                                kernels::SelectOps(machine, options.ops)));
@@ -87,7 +103,7 @@ absl::StatusOr<MemoryPlan> PlanModelMemory(const ModelEngineOptions& options,
                                            const model::ModelConfig& config,
                                            int64_t available_bytes) {
   const int64_t left = std::max<int64_t>(0, available_bytes - StepBytes(options, config));
-  return PlanMemory(model::CacheLayout(config, options.precision, 0), options.memory, left);
+  return PlanMemory(LayoutOf(options, config), options.memory, left);
 }
 
 absl::StatusOr<ModelEngine> CreateModelEngine(const ModelEngineOptions& options,

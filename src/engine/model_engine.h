@@ -28,6 +28,8 @@ struct ModelEngineOptions {
   model::Precision precision = model::Precision::kNative;
   kernels::OpChoice ops = kernels::OpChoice::kAuto;
   int num_threads = 1;
+  // Drafts of a sequence in a step, at most; no matter if the configuration has no drafter.
+  int64_t max_drafts = 0;
   std::vector<int32_t> eos_tokens = {};
   std::optional<uint64_t> seed = std::nullopt;
 };
@@ -37,12 +39,14 @@ struct ModelEngine {
   MemoryPlan memory;
 };
 
-// The memory that CreateModelEngine gives to sequences of this model.
+// The memory that CreateModelEngine gives to sequences of this model. Counts what the drafter of
+// the configuration needs beside its weights.
 absl::StatusOr<MemoryPlan> PlanModelMemory(const ModelEngineOptions& options,
                                            const model::ModelConfig& config,
                                            int64_t available_bytes);
 
-// The model with its own workers and sequence memory. The limits must be complete.
+// The model, and the drafter if the configuration has one, with its own workers and sequence
+// memory. The limits must be complete.
 absl::StatusOr<std::unique_ptr<ModelRunner>> CreateModelRunner(const ModelEngineOptions& options,
                                                                model::ModelConfig config,
                                                                model::Weights weights,
