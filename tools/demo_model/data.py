@@ -251,9 +251,9 @@ def worked_answer(zh, work, result):
 
 
 def worked_comparison(a, b):
-    """Digits from the left until two differ: '3 vs 7: <' or '3 vs 3: =, 4 vs 8: <'."""
+    """Digits from the left until two differ: '3?7=<' or '3?3==, 4?8=<'; the form is that of sums."""
     def sign(x, y):
-        return f"{x} vs {y}: {'<' if x < y else '>' if x > y else '='}"
+        return f"{x}?{y}={'<' if x < y else '>' if x > y else '='}"
     tens = sign(a // 10, b // 10)
     return tens if a // 10 != b // 10 else f"{tens}, {sign(a % 10, b % 10)}"
 
@@ -389,8 +389,8 @@ def no_tool(rng, level):
 
 # ---------------------------------------------------------------- mixture
 
-MIXTURE = [(about, 9), (capital, 8), (fact, 9), (memory, 10), (arithmetic, 18), (long_sum, 11), (compare, 8),
-           (copy, 12), (recall, 12), (json_form, 6), (frame, 10), (no_tool, 2)]
+MIXTURE = [(about, 8), (capital, 7), (fact, 9), (memory, 10), (arithmetic, 17), (long_sum, 12), (compare, 13),
+           (copy, 12), (recall, 10), (json_form, 5), (frame, 12), (no_tool, 2)]
 SYSTEM = ["You are a helpful assistant.", "You are Fulgur Demo.", "Answer briefly.", "Be polite.", "你是一个有用的助手。",
           "请简短回答。"]
 

@@ -61,7 +61,7 @@ def test_worked_difference(a, b, work):
     assert data.worked_difference(a, b) == work
 
 
-@pytest.mark.parametrize("a, b, work", [(34, 71, "3 vs 7: <"), (5, 34, "0 vs 3: <"), (38, 34, "3 vs 3: =, 8 vs 4: >")])
+@pytest.mark.parametrize("a, b, work", [(34, 71, "3?7=<"), (5, 34, "0?3=<"), (38, 34, "3?3==, 8?4=>")])
 def test_worked_comparison(a, b, work):
     assert data.worked_comparison(a, b) == work
 
