@@ -288,6 +288,8 @@ def copy(rng, level):
     n = rng.randint(2, 20 if level == 1 and rng.random() < 0.2 else 4 + round(8 * level))
     zh, mixed = rng.random() < 0.3, rng.random() < 0.1
     words = [rng.choice(lx.CHINESE) if zh or mixed and rng.random() < 0.5 else word(rng) for _ in range(n)]
+    if rng.random() < 0.25:
+        words = [lx.invented_zh(rng) if zh else lx.invented(rng) for _ in words[:8]]
     text = ("、" if zh else " ").join(words)
     if zh:
         q, r = rng.choice(["请重复：{t}", "重复一遍：{t}", "跟我说：{t}"]).format(t=text), "我重复。"
@@ -341,7 +343,7 @@ def recall(rng, level, pairs=None, filler=None, turns=None, ask=None, form=None)
 
 def drill(rng, level, pairs=(2, 6)):
     """Look-ups and copies of words from the whole vocabulary in their densest form: every key of a list is asked."""
-    if rng.random() < 0.15:
+    if rng.random() < 0.25:
         return copy(rng, 0.7)
     n = rng.randint(*pairs)
     return recall(rng, level, n, 0, 1, n, rng.choice([" ", ": ", " = "]))
@@ -390,7 +392,7 @@ def no_tool(rng, level):
 # ---------------------------------------------------------------- mixture
 
 MIXTURE = [(about, 8), (capital, 7), (fact, 9), (memory, 10), (arithmetic, 17), (long_sum, 12), (compare, 13),
-           (copy, 12), (recall, 10), (json_form, 5), (frame, 12), (no_tool, 2)]
+           (copy, 14), (recall, 10), (json_form, 5), (frame, 12), (no_tool, 2)]
 SYSTEM = ["You are a helpful assistant.", "You are Fulgur Demo.", "Answer briefly.", "Be polite.", "你是一个有用的助手。",
           "请简短回答。"]
 
