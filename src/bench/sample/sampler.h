@@ -41,6 +41,7 @@ struct SamplerOptions {
   std::filesystem::path folder = ".";
   LogFormat format = LogFormat::kNative;
   DeviceBackend devices = DeviceBackend::kAuto;
+  std::string device_library;    // DCMI or NVML, where it is in no usual place
   bool append = false;           // go on in an existing log; otherwise one is an error
   std::optional<pid_t> process;  // also watch this process and its children
   std::filesystem::path cgroup;  // also watch this control group; empty: the own one
