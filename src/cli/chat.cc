@@ -112,6 +112,18 @@ std::string KeyOf(const FlagValues& values) {
   return key;
 }
 
+// Schemes other than these would be libcurl's to speak, from mail to local files.
+absl::Status CheckUrl(const std::string& url) {
+  const size_t scheme_end = url.find("://");
+  const bool has_address = scheme_end == std::string::npos ? !url.empty() && url != "unix:"
+                                                           : scheme_end + 3 < url.size();
+  const bool known = scheme_end == std::string::npos || url.starts_with("http://") ||
+                     url.starts_with("https://") || url.starts_with("unix:");
+  if (known && has_address) return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format(
+      "--url: '{}' is not accepted; write http://HOST:PORT, https://HOST:PORT or unix:/PATH", url));
+}
+
 class Conversation {
  public:
   explicit Conversation(ChatClient& client)
@@ -198,6 +210,8 @@ int RunChat(const Invocation& invocation) {
     return ReportMistake(invocation, std::string(kUsage),
                          fmt::format("unexpected argument '{}'", command->positionals.front()));
   }
+  const absl::Status url = CheckUrl(command->values.String("url"));
+  if (!url.ok()) return ReportMistake(invocation, std::string(kUsage), Message(url));
   curl_global_init(CURL_GLOBAL_DEFAULT);
   HttpClient http(command->values.String("url"), KeyOf(command->values));
   ChatClient client(http, SettingsOf(command->values));

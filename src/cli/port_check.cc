@@ -2,14 +2,18 @@
 
 #include <netdb.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <string>
 
+#include "base/status_macros.h"
 #include "fmt/format.h"
+#include "server/http.h"
 
 namespace fulgur::cli {
 namespace {
@@ -25,10 +29,52 @@ int TryToBind(const addrinfo& address) {
   return error;
 }
 
+// True if a process answers at the socket; a file that one left behind may be replaced.
+bool IsListenedOn(const std::string& path) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  const int descriptor = socket(AF_UNIX, SOCK_STREAM, 0);
+  if (descriptor < 0) return false;
+  const bool answered =
+      connect(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+  close(descriptor);
+  return answered;
+}
+
+absl::Status CheckUnixSocket(const std::string& path) {
+  namespace fs = std::filesystem;
+  constexpr size_t kMaxBytes = sizeof(sockaddr_un::sun_path) - 1;
+  const auto refuse = [&](const std::string& why) {
+    return absl::InvalidArgumentError(fmt::format("--uds {}: {}", path, why));
+  };
+  if (path.size() > kMaxBytes) {
+    return refuse(
+        fmt::format("the path is {} bytes long; a socket's may have {}", path.size(), kMaxBytes));
+  }
+  const fs::path parent = fs::path(path).parent_path();
+  const std::string folder = parent.empty() ? "." : parent.string();
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) {
+    return refuse(fmt::format("the folder {} does not exist; create it first", folder));
+  }
+  if (access(folder.c_str(), W_OK | X_OK) != 0) {
+    return refuse(fmt::format("no file may be made in {}: {}", folder, std::strerror(errno)));
+  }
+  if (fs::exists(path, error) && !fs::is_socket(path, error)) {
+    return refuse("there is something else than a socket; remove it or choose another path");
+  }
+  if (!IsListenedOn(path)) return absl::OkStatus();
+  return absl::AlreadyExistsError(
+      fmt::format("--uds {}: another process listens there; choose another path", path));
+}
+
 }  // namespace
 
 absl::Status CheckPort(const server::ListenOptions& listen) {
-  if (!listen.uds.empty() || listen.port == 0) return absl::OkStatus();
+  RETURN_IF_ERROR(server::CheckTls(listen));
+  if (!listen.uds.empty()) return CheckUnixSocket(listen.uds);
+  if (listen.port == 0) return absl::OkStatus();
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;

@@ -1,4 +1,4 @@
-// Finds out whether a port can be listened on, before minutes go into loading a model.
+// Finds out whether the server could listen, before minutes go into loading a model.
 #pragma once
 
 #include "absl/status/status.h"
@@ -6,8 +6,8 @@
 
 namespace fulgur::cli {
 
-// kAlreadyExists if another process listens there, kInvalidArgument for an unknown host. Unix
-// sockets and port 0 are always fine.
+// kAlreadyExists if another process listens there; kInvalidArgument for an unknown host, a unix
+// socket that cannot be made, or unusable certificates. Port 0 is always fine.
 absl::Status CheckPort(const server::ListenOptions& listen);
 
 }  // namespace fulgur::cli

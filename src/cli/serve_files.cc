@@ -26,6 +26,11 @@ bool Exists(const fs::path& path) {
   return fs::exists(path, error);
 }
 
+bool IsFolder(const fs::path& path) {
+  std::error_code error;
+  return fs::is_directory(path, error);
+}
+
 // "organisation/name", as hubs call models.
 bool LooksLikeHubName(const std::string& model) {
   return !model.starts_with('/') && !model.starts_with('.') &&
@@ -40,6 +45,11 @@ absl::Status CheckModelFolder(const std::string& model) {
             ? "; if this is a name on a hub, download it first and give the folder's path"
             : ""));
   }
+  if (!IsFolder(model)) {
+    return absl::InvalidArgumentError(fmt::format(
+        "{} is a file; give the folder of a checkpoint, with its config.json and *.safetensors",
+        model));
+  }
   if (!Exists(fs::path(model) / "config.json")) {
     return absl::NotFoundError(fmt::format(
         "{} has no config.json; give the folder of a checkpoint in Hugging Face's layout", model));
@@ -48,9 +58,7 @@ absl::Status CheckModelFolder(const std::string& model) {
 }
 
 fs::path TokenizerFile(const std::string& tokenizer) {
-  std::error_code error;
-  if (fs::is_directory(tokenizer, error)) return fs::path(tokenizer) / "tokenizer.json";
-  return tokenizer;
+  return IsFolder(tokenizer) ? fs::path(tokenizer) / "tokenizer.json" : fs::path(tokenizer);
 }
 
 absl::Status CheckTokenizerFile(const std::string& tokenizer) {
@@ -144,6 +152,9 @@ absl::Status CheckFiles(const ServeOptions& options) {
     RETURN_IF_ERROR(CheckModelFolder(options.model));
   } else if (!Exists(options.script)) {
     return absl::NotFoundError(fmt::format("--scripted-output: {} does not exist", options.script));
+  } else if (IsFolder(options.script)) {
+    return absl::InvalidArgumentError(fmt::format(
+        "--scripted-output: {} is a folder; give a file of JSON lines", options.script));
   }
   if (options.tokenizer.empty()) return absl::OkStatus();
   return CheckTokenizerFile(options.tokenizer);

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <optional>
-#include <sstream>
 
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
@@ -91,11 +91,11 @@ absl::StatusOr<std::vector<ScriptLine>> ParseScript(std::string_view text,
 
 absl::StatusOr<std::vector<ScriptLine>> LoadScript(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) {
+  if (!file) {
     return absl::NotFoundError(absl::StrFormat("--scripted-output %s cannot be read", path));
   }
-  return ParseScript(std::move(text).str(), path);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  return ParseScript(text, path);
 }
 
 }  // namespace fulgur::engine

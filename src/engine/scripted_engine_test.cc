@@ -74,6 +74,8 @@ TEST(Script, ErrorsNameLineAndField) {
   expect("\n", "holds no answers");
   EXPECT_THAT(std::string(LoadScript("/no/such/file").status().message()),
               HasSubstr("--scripted-output /no/such/file"));
+  EXPECT_THAT(std::string(LoadScript("/dev/null").status().message()),
+              HasSubstr("/dev/null holds no answers"));
 }
 
 // Damaged files give an error or a script, whatever the damage.
