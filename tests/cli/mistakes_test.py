@@ -13,6 +13,7 @@ SERVE_MISTAKES = [
     (["/nowhere/model"], "the model folder /nowhere/model does not exist"),
     (["deepseek-ai/DeepSeek-V4-Flash"], "if this is a name on a hub, download it first"),
     (["/tmp"], "/tmp has no config.json"),
+    ([TINY_TOKENIZER], "tiny_tokenizer.json is a file; give the folder of a checkpoint"),
     ([TINY_MODEL], "there is no tokenizer at"),
     ([TINY_MODEL, "--skip-tokenizer-init"], "has no *.safetensors files"),
     ([TINY_MODEL, "extra"], "unexpected argument 'extra'"),
@@ -22,6 +23,11 @@ SERVE_MISTAKES = [
     ([*DUMMY, "--max-model-len", "2000000"], "above what the model was made for, 1048576 tokens"),
     ([*DUMMY, "--max-num-seqs", "0"], "--max-num-seqs: '0' is not accepted"),
     ([*DUMMY, "--block-size", "48"], "one of 32, 64, 128, 256"),
+    ([*DUMMY, "--block-size", "0"], "--block-size: '0' is not accepted"),
+    ([*DUMMY, "--max-model-len", "0"], "--max-model-len: '0' is not accepted"),
+    ([*DUMMY, "--max-logprobs", "-2"], "--max-logprobs: '-2' is not accepted"),
+    ([*DUMMY, "--long-prefill-token-threshold", "-1"], "--long-prefill-token-threshold: '-1' is not accepted"),
+    ([*DUMMY, "--num-gpu-blocks-override", "0"], "--num-gpu-blocks-override: '0' is not accepted"),
     ([*DUMMY, "--gpu-memory-utilization", "1.5"], "above 0 and at most 1"),
     ([*DUMMY, "--kv-cache-memory-bytes", "100K"], "the cache needs"),
     ([*DUMMY, "--num-gpu-blocks-override", "1"], "the cache needs"),
@@ -40,6 +46,14 @@ SERVE_MISTAKES = [
     ([*DUMMY, "--host", "no.such.host.invalid"], "--host no.such.host.invalid: "),
     ([*DUMMY, "--generation-config", "/nowhere"], "/nowhere has no generation_config.json"),
     ([*DUMMY, "--scripted-output", "/nowhere.jsonl"], "--scripted-output: /nowhere.jsonl does not exist"),
+    ([*DUMMY, "--scripted-output", "/tmp"], "--scripted-output: /tmp is a folder; give a file of JSON lines"),
+    ([*DUMMY, "--scripted-output", os.devnull], "/dev/null holds no answers; it needs JSON lines such as"),
+    ([*DUMMY, "--uds", "/nowhere/s.sock"], "--uds /nowhere/s.sock: the folder /nowhere does not exist"),
+    ([*DUMMY, "--uds", "/tmp"], "--uds /tmp: there is something else than a socket"),
+    ([*DUMMY, "--uds", "/tmp/" + 110 * "s"], "the path is 115 bytes long; a socket's may have 107"),
+    ([*DUMMY, "--ssl-certfile", "/nowhere.pem", "--ssl-keyfile", "/nowhere.pem"],
+     "--ssl-certfile: cannot use \"/nowhere.pem\""),
+    ([*DUMMY, "--ssl-keyfile", "/nowhere.pem"], "--ssl-certfile and --ssl-keyfile go together"),
     (["--config", "/nowhere.yaml"], "--config /nowhere.yaml: it cannot be read"),
     (["--config", "flags.json"], "Config file must be of a yaml/yml type."),
     (["--help=max-model-length"], "did you mean --help=max-model-len?"),
@@ -52,6 +66,10 @@ OTHER_MISTAKES = [
     (["help", "nothing"], "no help on 'nothing'"),
     (["chat", "--temprature", "1"], "did you mean --temperature?"),
     (["chat", "hello"], "unexpected argument 'hello'"),
+    (["chat", "--url", "ftp://127.0.0.1"], "--url: 'ftp://127.0.0.1' is not accepted; write http://HOST:PORT"),
+    (["chat", "--url", "file:///etc/passwd"], "--url: 'file:///etc/passwd' is not accepted"),
+    (["chat", "--url", "http://"], "--url: 'http://' is not accepted"),
+    (["chat", "--url", "unix:"], "--url: 'unix:' is not accepted"),
     (["chat", "--temperature", "hot"], "--temperature: 'hot' is not accepted"),
 ]
 
@@ -94,6 +112,19 @@ class MistakesTest(unittest.TestCase):
             file.write(f"model: {TINY_MODEL}\nmax-num-sequences: 4\n")
             file.flush()
             self.check(["serve", "--config", file.name], "did you mean --max-num-seqs?")
+
+    def test_nothing_was_loaded(self):
+        done = run("serve", *DUMMY, "--uds", "/nowhere/s.sock")
+        self.assertNotIn("weights", done.stderr)
+
+    def test_socket_in_use(self):
+        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as other:
+            path = os.path.join(folder, "s.sock")
+            other.bind(path)
+            other.listen()
+            done = run("serve", *DUMMY, "--uds", path)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(f"--uds {path}: another process listens there", done.stderr)
 
     def test_port_in_use(self):
         """No mistake of the command, but known before the model is loaded."""
