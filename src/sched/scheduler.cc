@@ -62,12 +62,14 @@ absl::Status ValidateLimits(const SchedulerLimits& limits) {
   return status;
 }
 
-Scheduler::Scheduler(const SchedulerLimits& limits, kv::PagePool& pages, kv::SlotPool& slots)
+Scheduler::Scheduler(const SchedulerLimits& limits, kv::PagePool& pages, kv::SlotPool& slots,
+                     DraftPolicy* policy)
     : limits_(WithThreshold(limits)),
       watermark_pages_(static_cast<int64_t>(
           std::ceil(limits.watermark * static_cast<double>(pages.num_pages())))),
       pages_(pages),
-      slots_(slots) {
+      slots_(slots),
+      policy_(policy) {
   CHECK_GT(limits.max_logit_rows, limits.max_num_seqs);
   CHECK_GE(slots.num_slots(), limits.max_num_seqs);
   const auto most = static_cast<size_t>(limits.max_num_seqs);
@@ -118,9 +120,11 @@ const StepPlan& Scheduler::Plan(Clock::time_point now) {
   plan_.num_tokens = 0;
   plan_.num_logit_rows = 0;
   Budget budget{.tokens = limits_.max_num_batched_tokens,
-                .prompt_logit_rows = limits_.max_logit_rows - limits_.max_num_seqs};
+                .extra_logit_rows = limits_.max_logit_rows - limits_.max_num_seqs};
   Reap(now);
-  GrowRunning(budget);
+  GrowDecodes(budget);
+  PlanVerification(budget);
+  GrowPrompts(budget);
   if (plan_.preempted.empty()) AdmitWaiting(budget);
   for (const ScheduledChunk& chunk : plan_.chunks) chunk.sequence->num_computed += chunk.num_tokens;
   return plan_;
@@ -146,13 +150,74 @@ bool Scheduler::ReapIfEnded(Sequence* sequence, Clock::time_point now) {
   return true;
 }
 
-void Scheduler::GrowRunning(Budget& budget) {
+void Scheduler::GrowDecodes(Budget& budget) {
   // Gaps of one first. A victim is never before the sequence that needs its page, so nothing that
   // was scheduled has to be taken back, and running_ only shrinks at its end.
   for (size_t i = 0; i < running_.size(); ++i) {
     Sequence* sequence = running_[i];
     if (sequence->remaining() == 1 && EnsurePage(sequence)) Schedule(sequence, 1, budget);
   }
+}
+
+void Scheduler::PlanVerification(Budget& budget) {
+  if (policy_ == nullptr) return;
+  policy_->PlanDrafts(LookAhead(budget), plan_.chunks);
+  for (ScheduledChunk& chunk : plan_.chunks) {
+    chunk.num_drafts = DraftsThatFit(chunk, budget);
+    chunk.num_logit_rows += chunk.num_drafts;
+    budget.tokens -= chunk.num_drafts;
+    budget.extra_logit_rows -= chunk.num_drafts;
+    plan_.num_tokens += chunk.num_drafts;
+    plan_.num_logit_rows += chunk.num_drafts;
+  }
+}
+
+// What the step is going to hold besides the decodes, nearly: whether waiting ones find memory is
+// not looked at.
+StepOutlook Scheduler::LookAhead(const Budget& budget) const {
+  StepOutlook outlook;
+  int64_t left = budget.tokens;
+  bool wants_prompt_logits = false;
+  const auto add = [&](const Sequence& sequence) {
+    const int64_t rows = std::min(left, sequence.remaining());
+    outlook.other_rows += rows;
+    outlook.other_context += rows * (sequence.num_computed + rows / 2);
+    left -= rows;
+    wants_prompt_logits |= sequence.logits_from < sequence.length();
+  };
+  for (const Sequence* sequence : running_) {
+    if (sequence->remaining() > 1) add(*sequence);
+  }
+  auto seats = limits_.max_num_seqs - static_cast<int64_t>(running_.size());
+  for (auto next = waiting_.begin(); next != waiting_.end() && seats > 0 && left > 0; ++next) {
+    add(**next);
+    --seats;
+  }
+  // Drafts come in every step, so prompts keep half of what there is, or they might never start.
+  const int64_t kept = limits_.chunked_prefill ? std::min(outlook.other_rows, budget.tokens / 2)
+                                               : outlook.other_rows;
+  const int64_t logit_rows =
+      wants_prompt_logits ? budget.extra_logit_rows / 2 : budget.extra_logit_rows;
+  outlook.max_draft_rows = std::max<int64_t>(0, std::min(budget.tokens - kept, logit_rows));
+  return outlook;
+}
+
+// Takes the pages that the drafts need, as far as there are free ones.
+int32_t Scheduler::DraftsThatFit(const ScheduledChunk& chunk, const Budget& budget) {
+  Sequence* sequence = chunk.sequence;
+  const int64_t wanted = std::min<int64_t>(
+      {chunk.num_drafts, static_cast<int64_t>(sequence->drafts.size()), budget.tokens,
+       budget.extra_logit_rows, sequence->max_length - 1 - sequence->length()});
+  if (wanted <= 0) return 0;
+  const int64_t end = chunk.first_position + 1 + wanted;
+  while (NumPages(*sequence) < Layout::PagesFor(end) && pages_.num_free() > 0) {
+    sequence->pages.push_back(*pages_.Allocate());
+  }
+  const int64_t last = std::min(end, NumPages(*sequence) * kv::kPageTokens);
+  return static_cast<int32_t>(last - chunk.first_position - 1);
+}
+
+void Scheduler::GrowPrompts(Budget& budget) {
   const auto in_prefill = [](const Sequence* sequence) { return sequence->remaining() > 1; };
   const auto prefilling = std::count_if(running_.begin(), running_.end(), in_prefill);
   num_prefilling_ = prefilling + static_cast<int64_t>(waiting_.size());
@@ -179,6 +244,7 @@ void Scheduler::Preempt(Sequence* victim) {
   running_.pop_back();
   FreeMemory(victim);
   victim->num_computed = 0;
+  victim->drafts.clear();
   victim->state = SequenceState::kWaiting;
   ++victim->num_preemptions;
   ++num_preemptions_;
@@ -221,6 +287,7 @@ void Scheduler::TakeMemory(Sequence* sequence) {
   // No allocation while it grows. Memory that is reserved and not used costs nothing.
   sequence->tokens.reserve(static_cast<size_t>(sequence->max_length));
   sequence->pages.reserve(static_cast<size_t>(PagesOfLife(sequence->max_length)));
+  if (policy_ != nullptr) sequence->drafts.reserve(kMaxDrafts);
   while (NumPages(*sequence) < Layout::PagesFor(sequence->length())) {
     sequence->pages.push_back(*pages_.Allocate());
   }
@@ -240,7 +307,7 @@ int64_t Scheduler::PrefillChunk(const Sequence& sequence, const Budget& budget) 
   // Rows whose logits are wanted besides the last known token's.
   const int64_t free_rows =
       std::clamp<int64_t>(sequence.logits_from - sequence.num_computed, 0, sequence.remaining());
-  const int64_t rows_left = free_rows + budget.prompt_logit_rows;
+  const int64_t rows_left = free_rows + budget.extra_logit_rows;
   const bool to_the_end = chunk == sequence.remaining() && chunk - 1 <= rows_left;
   return to_the_end ? chunk : std::min(chunk, rows_left);
 }
@@ -253,7 +320,7 @@ void Scheduler::Schedule(Sequence* sequence, int64_t num_tokens, Budget& budget)
       std::max<int64_t>(0, end - (samples ? 1 : 0) - std::max(first, sequence->logits_from));
   const int64_t logit_rows = prompt_rows + (samples ? 1 : 0);
   budget.tokens -= num_tokens;
-  budget.prompt_logit_rows -= prompt_rows;
+  budget.extra_logit_rows -= prompt_rows;
   plan_.num_tokens += num_tokens;
   plan_.num_logit_rows += logit_rows;
   plan_.chunks.push_back({.sequence = sequence,

@@ -11,17 +11,23 @@
 // run (the watermark). A running sequence that finds no page takes those of the last in the order,
 // which starts again later from its tokens.
 //
+// Drafts: behind the last token of a decoding sequence a step may verify some of its drafts; how
+// many is a policy's decision. They come before prompts, since a prompt would always take all, but
+// never cost a page that is not free.
+//
 // Knows no tensor and no clock. One thread; sequences are owned by the caller and must stay in
 // place until finished.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "kv/page_pool.h"
 #include "sched/sequence.h"
+#include "sched/verify_planner.h"
 
 namespace fulgur::sched {
 
@@ -47,28 +53,43 @@ struct SchedulerLimits {
 // Errors name the limit (as the flag is called), its value and what is accepted.
 absl::Status ValidateLimits(const SchedulerLimits& limits);
 
-// Tokens [first_position, first_position + num_tokens) of a sequence; the last num_logit_rows want
-// logits. If it ends at the last known token, the next one can be sampled.
+// Tokens [first_position, first_position + num_tokens) of a sequence, then the first num_drafts of
+// its drafts; the last num_logit_rows of these rows want logits. If its tokens end at the last
+// known one, the next one can be sampled.
 struct ScheduledChunk {
   Sequence* sequence = nullptr;
   int64_t first_position = 0;
   int32_t num_tokens = 0;
+  int32_t num_drafts = 0;
   int32_t num_logit_rows = 0;
   bool samples = false;
+
+  int32_t num_rows() const { return num_tokens + num_drafts; }
 };
 
 struct StepPlan {
   std::vector<ScheduledChunk> chunks;
   std::vector<Sequence*> reaped;     // ended here: aborted, or past the deadline
   std::vector<Sequence*> preempted;  // lost their memory, and wait again
-  int64_t num_tokens = 0;
+  int64_t num_tokens = 0;            // drafts included
   int64_t num_logit_rows = 0;
+};
+
+// Decides how many drafts a step verifies.
+class DraftPolicy {
+ public:
+  virtual ~DraftPolicy() = default;
+  // Called once per step, also if nothing decodes. `decodes` have one token each; sets their
+  // num_drafts: no more than the sequence has, and outlook.max_draft_rows in all.
+  virtual void PlanDrafts(const StepOutlook& outlook, std::span<ScheduledChunk> decodes) = 0;
 };
 
 class Scheduler {
  public:
-  // The pools must outlive the scheduler. The limits must be valid.
-  Scheduler(const SchedulerLimits& limits, kv::PagePool& pages, kv::SlotPool& slots);
+  // The pools and the policy must outlive the scheduler. The limits must be valid. Without a policy
+  // there must be no drafts.
+  Scheduler(const SchedulerLimits& limits, kv::PagePool& pages, kv::SlotPool& slots,
+            DraftPolicy* policy = nullptr);
 
   // kResourceExhausted, with the numbers, if a sequence of this length could never run.
   absl::Status CheckFits(int64_t max_length) const;
@@ -99,17 +120,21 @@ class Scheduler {
   // What is left to deal out in this step.
   struct Budget {
     int64_t tokens = 0;
-    int64_t prompt_logit_rows = 0;  // beyond the one of each sequence
+    int64_t extra_logit_rows = 0;  // beyond the one of each sequence
     int64_t partial_prefills = 0;
   };
 
   // The phases of Plan, in order.
   void Reap(Clock::time_point now);
-  void GrowRunning(Budget& budget);  // may preempt the last ones
+  void GrowDecodes(Budget& budget);  // may preempt the last ones
+  void PlanVerification(Budget& budget);
+  void GrowPrompts(Budget& budget);
   void AdmitWaiting(Budget& budget);
 
   bool ReapIfEnded(Sequence* sequence, Clock::time_point now);
   bool EnsurePage(Sequence* sequence);
+  StepOutlook LookAhead(const Budget& budget) const;
+  int32_t DraftsThatFit(const ScheduledChunk& chunk, const Budget& budget);
   void Preempt(Sequence* victim);
   bool HasMemoryFor(const Sequence& sequence) const;
   void TakeMemory(Sequence* sequence);
@@ -127,6 +152,7 @@ class Scheduler {
   const int64_t watermark_pages_;
   kv::PagePool& pages_;
   kv::SlotPool& slots_;
+  DraftPolicy* const policy_;
   std::vector<Sequence*> running_;  // in order
   std::deque<Sequence*> waiting_;   // in order
   StepPlan plan_;

@@ -17,7 +17,7 @@ enum class SequenceState { kNew, kWaiting, kRunning, kFinished };
 
 // Invariants: num_computed < tokens.size() while not finished; pages and slot are held exactly
 // while running. Filled in by the engine (first group), then changed by the scheduler only, except
-// that the engine appends accepted tokens.
+// that the engine appends tokens, counts accepted drafts as computed, and proposes new drafts.
 struct Sequence {
   uint64_t id = 0;
   int32_t priority = 0;         // lower runs first; only with Policy::kPriority
@@ -35,6 +35,9 @@ struct Sequence {
   std::vector<kv::PageId> pages;  // page i holds tokens [256 i, 256 (i + 1))
   kv::SlotId slot = -1;
   int64_t num_preemptions = 0;
+  // Proposed for the positions behind the last token, for the next step to verify. The engine's,
+  // and only of sequences that wait for their next token.
+  std::vector<int32_t> drafts;
 
   int64_t length() const { return static_cast<int64_t>(tokens.size()); }
   int64_t remaining() const { return length() - num_computed; }
