@@ -9,6 +9,7 @@ namespace fulgur::bench {
 namespace {
 
 constexpr double kMaxTruncated = 0.02;
+constexpr double kMaxUnparsed = 0.05;
 constexpr double kMaxGuessed = 0.05;  // letters that no sure rule found
 constexpr int kGuessTier = 4;
 
@@ -68,6 +69,11 @@ void Warn(const EvalData& data, int64_t answers, Accuracy& accuracy) {
     accuracy.warnings.push_back(
         absl::StrFormat("%d of %d answers were cut at the token limit; raise --max-tokens",
                         accuracy.truncated, answers));
+  }
+  if (share(accuracy.unparsed) > kMaxUnparsed) {
+    accuracy.warnings.push_back(
+        absl::StrFormat("no answer was found in %d of %d texts; look at them in items.jsonl",
+                        accuracy.unparsed, answers));
   }
   const auto guessed = accuracy.tiers.find(kGuessTier);
   if (data.kind == AnswerKind::kLetter && guessed != accuracy.tiers.end() &&

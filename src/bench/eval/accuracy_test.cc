@@ -47,7 +47,8 @@ TEST(AccuracyTest, SaysWhyAScoreIsNotValid) {
   EXPECT_EQ(accuracy.unparsed, 1);
   EXPECT_EQ(accuracy.failed, 1);
   EXPECT_THAT(accuracy.warnings,
-              ElementsAre(HasSubstr("1 of 2 requests failed"), HasSubstr("raise --max-tokens")));
+              ElementsAre(HasSubstr("1 of 2 requests failed"), HasSubstr("raise --max-tokens"),
+                          HasSubstr("no answer was found in 1 of 2 texts")));
 }
 
 TEST(AccuracyFilesTest, AnswersComeBackAndAreGradedAgain) {

@@ -30,8 +30,8 @@ class Sandbox {
   Sandbox(const SandboxLimits& limits, std::string tool)
       : limits_(limits), tool_(std::move(tool)) {}
 
-  const SandboxLimits limits_;
-  const std::string tool_;  // "bwrap" or "unshare"
+  SandboxLimits limits_;
+  std::string tool_;  // "bwrap" or "unshare"
 };
 
 }  // namespace fulgur::bench
