@@ -427,6 +427,7 @@ class OutputParser::Machine {
 
   void FinishCall() {
     flaws_.unfinished_call |= state_ == State::kValue || state_ == State::kObject;
+    flaws_.lost_text |= state_ == State::kTools && num_calls_ == calls_before_block_;
     if (state_ == State::kValue) EndValue();
     if (state_ == State::kCall || state_ == State::kObject) EndCall(State::kAfter);
   }

@@ -352,6 +352,7 @@ TEST(OutputParserTest, TellsWhatNobodyGetsToSee) {
            {block + "\nDone.", {.lost_text = true}},
            {Dsml("<S tool_calls>\nrun ls\n</S tool_calls>"), {.lost_text = true}},
            {Dsml("<S tool_calls>\n</S tool_calls>"), {.lost_text = true}},
+           {Dsml("Now:\n\n<S tool_calls>\n"), {.lost_text = true}},
            {Dsml("<S tool_calls>\n<S function name=\"run\">ls"), {.lost_text = true}},
            {Dsml("<S tool_calls>\n<S invoke name=\"ru"), {.lost_text = true}},
            {Block(Call("run", "please " + Parameter("command", "ls"))), {.lost_text = true}},
