@@ -32,6 +32,8 @@ constexpr Subcommand kSubcommands[] = {
     {"serve", &RunServe, "serve a model behind the OpenAI API"},
     {"chat", &RunChat, "talk to a server from the terminal"},
     {"bench", &RunBench, "measure a server: load, results, reports"},
+    {"sample", &RunSample, "sample the utilisation of accelerators and host"},
+    {"deploy", &RunDeploy, "write and check deployments with vLLM-Ascend"},
     {"version", &RunVersion, "print the version"},
     {"help", &RunHelp, "print this; --markdown en|zh prints the docs page of the serve flags"},
 };

@@ -15,6 +15,8 @@ struct Invocation {
 
 int RunServe(const Invocation& invocation);
 int RunChat(const Invocation& invocation);
+int RunSample(const Invocation& invocation);
+int RunDeploy(const Invocation& invocation);
 int RunBench(const Invocation& invocation);
 
 // Reports a mistake in a command line: usage, then the sentence. Returns 2.
