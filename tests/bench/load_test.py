@@ -6,7 +6,7 @@ import tempfile
 import time
 import unittest
 
-from bench_process import FULGUR, TINY_TOKENIZER, bench, lines, load, measured, run, summary
+from bench_process import FULGUR, PATIENT, TINY_TOKENIZER, bench, lines, load, measured, run, summary
 from load_server import streaming, timed
 
 SHORT = ["--isl", "20", "--osl", "8", "--no-warmup"]
@@ -226,7 +226,7 @@ class CommandTest(Case):
             done = run("bench", "profile", "--model", "timed", "--streaming", "--endpoint-type", "chat", "--tokenizer",
                        TINY_TOKENIZER, "--url", server.url, "--concurrency", "4", "--request-count", "50", "--seq-dist",
                        "164|10,4096|256:100", "--random-seed", "42", "--ui", "simple", "--extra-inputs",
-                       "ignore_eos:true", "--extra-inputs", "min_tokens:4096", "--output-artifact-dir", self.folder)
+                       "ignore_eos:true", "--extra-inputs", "min_tokens:4096", "--output-artifact-dir", self.folder, *PATIENT)
             self.check(done, 4)
             self.assertEqual(len(server.requests), 50)
         result = summary(self.folder)
@@ -243,7 +243,7 @@ class CommandTest(Case):
                            "16", "--random-output-len", "8", "--num-prompts", "6", "--max-concurrency", "2",
                            "--ignore-eos", "--seed", "0", "--save-result", "--save-detailed", "--result-dir",
                            self.folder, "--result-filename", "out.json", "--artifact-dir", self.folder, "--metadata",
-                           "tp=4", "--percentile-metrics", "ttft,tpot"))
+                           "tp=4", "--percentile-metrics", "ttft,tpot", *PATIENT))
             self.assertEqual(len(server.requests), 6)
         result = load(self.folder, "out.json")
         self.assertEqual((result["completed"], result["failed"], result["tp"]), (6, 0, "4"))

@@ -23,7 +23,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kAheadBytes = 256 << 20;
-constexpr double kMaxLagMs = 5.0;
 constexpr double kMaxTraceLagMs = 500.0;
 constexpr double kMaxCpu = 0.8;
 constexpr double kMaxDifferingPart = 0.1;
@@ -116,16 +115,18 @@ double P99(const MetricMap& metrics, const std::string& tag) {
 }
 
 // Whether the numbers are the server's or this program's own.
-void JudgeClient(const CellPlan& plan, CellResult& result) {
+void JudgeClient(const RunOptions& options, const CellPlan& plan, CellResult& result) {
   const MetricMap& metrics = result.cell.metrics;
   const double lag = P99(metrics, "fulgur_client_lag");
   const double send_lag = P99(metrics, "fulgur_send_lag");
-  const double limit = plan.load.mode == LoadMode::kSchedule ? kMaxTraceLagMs : kMaxLagMs;
-  if (lag > kMaxLagMs) {
+  const double lag_limit = options.max_client_lag_ms;
+  const double limit =
+      plan.load.mode == LoadMode::kSchedule ? std::max(kMaxTraceLagMs, lag_limit) : lag_limit;
+  if (lag > lag_limit) {
     result.invalid_reasons.push_back(
         fmt::format("this program was late itself: {:.1f} ms at p99, more than {:.0f} ms; use a "
                     "machine with a free core, or less load",
-                    lag, kMaxLagMs));
+                    lag, lag_limit));
   }
   if (send_lag > limit) {
     result.invalid_reasons.push_back(
@@ -356,7 +357,7 @@ absl::StatusOr<CellResult> RunCell(const RunOptions& options, const CellPlan& pl
   cell.was_cancelled = outcome.interrupted;
   cell.environment["model"] = plan.transport.shape.model;
   SetPhases(outcome, cell);
-  JudgeClient(plan, result);
+  JudgeClient(options, plan, result);
   JudgeRun(outcome, run, result);
   NoteTokens(run, result);
   NoteErrors(result);

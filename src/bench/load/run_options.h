@@ -93,6 +93,7 @@ struct RunOptions {
   double cancellation_delay_s = 0.0;
   std::optional<double> failure_limit;  // absent: 10 % in corrected runs
   std::string session_header;
+  double max_client_lag_ms = 5.0;  // a cell is not valid if this program was later at p99
 
   // Results.
   std::vector<Objective> objectives;
