@@ -94,7 +94,7 @@ INSTANTIATE_TEST_SUITE_P(Files, RealAiperfTest,
 
 TEST(AiperfReaderTest, ReadsPlanAndPhases) {
   const Result result = ReadOne(kTestData / "real/warmup_gpu/profile_export_aiperf.json");
-  EXPECT_EQ(result.cell.concurrency, 2);
+  EXPECT_EQ(result.cell.concurrency, 3);
   EXPECT_FALSE(result.cell.warmup_metrics.empty());
   ASSERT_EQ(result.cell.phases.size(), 2U);
   EXPECT_EQ(result.cell.phases[0].name, "warmup");

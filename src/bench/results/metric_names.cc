@@ -11,7 +11,7 @@ namespace fulgur::bench {
 namespace {
 
 // Those that are not just the tag with capitals.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 34> kNames = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 36> kNames = {{
     {"adj_decode_duration", "Decode Duration (error-adjusted)"},
     {"adj_inter_token_latency", "Inter Token Latency (error-adjusted)"},
     {"adj_request_latency", "Request Latency (error-adjusted)"},
@@ -31,8 +31,10 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 34> kNames =
     {"fulgur_per_user_token_weighted", "Output Token Throughput Per User (token-weighted)"},
     {"fulgur_tokens_per_chunk", "Tokens Per Chunk"},
     {"good_request_fraction", "GoodRequestFraction"},
-    {"http_req_chunks_received", "HTTP Chunks Received"},
-    {"http_req_chunks_sent", "HTTP Chunks Sent"},
+    {"http_req_dns_lookup", "HTTP DNS Lookup"},
+    {"http_req_duration", "HTTP Duration (excl. conn)"},
+    {"http_req_total", "HTTP Total Time"},
+    {"http_req_waiting", "HTTP Waiting (TTFB)"},
     {"osl_mismatch_count", "OSL Mismatch Count"},
     {"osl_mismatch_diff_pct", "OSL Mismatch Diff %"},
     {"time_to_first_output_token", "Time to First Output Token"},
@@ -54,6 +56,8 @@ std::string MetricName(std::string_view tag) {
   for (const auto& [known, name] : kNames) {
     if (tag == known) return std::string(name);
   }
+  constexpr std::string_view kHttp = "http_req_";
+  if (tag.starts_with(kHttp)) return "HTTP " + MetricName(tag.substr(kHttp.size()));
   std::string name(tag);
   bool word_starts = true;
   for (char& letter : name) {
