@@ -20,6 +20,9 @@ struct BenchCommand {
 
 constexpr BenchCommand kBenchCommands[] = {
     {"run", &RunBenchRun, "send load to a server and write what was measured"},
+    {"import", &RunBenchImport, "turn results of other tools into aiperf's form"},
+    {"lint", &RunBenchLint, "find what is wrong or misleading in results"},
+    {"aggregate", &RunBenchAggregate, "compare the results of several systems"},
 };
 
 std::string Overview(const std::string& program) {

@@ -9,6 +9,9 @@ namespace fulgur::cli {
 // a mistake in the command; 3 when a gate for CI is not passed; 4 when the result is there but not
 // all of it.
 int RunBenchRun(const Invocation& invocation);
+int RunBenchImport(const Invocation& invocation);
+int RunBenchLint(const Invocation& invocation);
+int RunBenchAggregate(const Invocation& invocation);
 
 inline constexpr int kExitGate = 3;
 inline constexpr int kExitPartial = 4;
