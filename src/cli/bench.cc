@@ -20,9 +20,13 @@ struct BenchCommand {
 
 constexpr BenchCommand kBenchCommands[] = {
     {"run", &RunBenchRun, "send load to a server and write what was measured"},
+    {"profile", &RunBenchProfile, "the same for command lines of aiperf profile"},
+    {"serve", &RunBenchServe, "the same for command lines of vllm bench serve"},
     {"import", &RunBenchImport, "turn results of other tools into aiperf's form"},
     {"lint", &RunBenchLint, "find what is wrong or misleading in results"},
     {"aggregate", &RunBenchAggregate, "compare the results of several systems"},
+    {"report", &RunBenchReport, "write workbook and report of a comparison"},
+    {"demo", &RunBenchDemo, "measure two pretend servers and report, to see what it looks like"},
 };
 
 std::string Overview(const std::string& program) {

@@ -70,11 +70,19 @@ std::optional<double> Facts::RatePerDevice(const SystemFacts* system, const Plac
 
 std::optional<double> Facts::AcceptanceLength(const SystemFacts* system, const Place& place) const {
   for (const char* tag :
-       {"fulgur_acceptance_length", "spec_decode_token_weighted_acceptance_length",
-        "spec_decode_acceptance_length"}) {
+       {"spec_decode_acceptance_length", "spec_decode_token_weighted_acceptance_length"}) {
     if (const auto value = Value(system, place, tag)) return value;
   }
   return std::nullopt;
+}
+
+std::optional<double> Facts::AcceptancePercent(const SystemFacts* system,
+                                               const Place& place) const {
+  const CellFacts* cell = Cell(system, place);
+  if (cell == nullptr) return std::nullopt;
+  const auto block = cell->metrics.find("spec_decode_draft_acceptance_rate");
+  if (block == cell->metrics.end() || !block->second.avg) return std::nullopt;
+  return block->second.unit == "ratio" ? *block->second.avg * 100 : *block->second.avg;
 }
 
 std::optional<double> Facts::Requests(const SystemFacts* system, const Place& place) const {

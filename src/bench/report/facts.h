@@ -44,6 +44,8 @@ class Facts {
   std::optional<double> RatePerDevice(const SystemFacts* system, const Place& place) const;
   // Tokens per verification step by the server's own count; absent if it does not say.
   std::optional<double> AcceptanceLength(const SystemFacts* system, const Place& place) const;
+  // Accepted drafts in percent of all drafts, likewise.
+  std::optional<double> AcceptancePercent(const SystemFacts* system, const Place& place) const;
   // Requests behind the latencies of a cell.
   std::optional<double> Requests(const SystemFacts* system, const Place& place) const;
 

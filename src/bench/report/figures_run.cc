@@ -112,7 +112,7 @@ std::optional<Panel> UtilisationPanel(const FigureContext& context, const System
 std::optional<double> AcceptanceAt(const FigureContext& context, const SystemFacts* system,
                                    const Place& place, int position) {
   return context.facts.Value(system, place,
-                             absl::StrCat("fulgur_acceptance_at_position_", position));
+                             absl::StrCat("fulgur_acceptance_rate_position_", position));
 }
 
 const CellRequests* RequestsOf(const FigureContext& context, const SystemFacts* system,

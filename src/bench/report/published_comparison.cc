@@ -153,9 +153,9 @@ CellFacts FullCell(const std::string& system, const std::string& scenario, int64
   cell.metrics["output_token_throughput"] = Scalar(rate, "tokens/sec");
   cell.metrics["fulgur_output_token_throughput_over_duration"] = Scalar(rate * 1.01, "tokens/sec");
   if (treatment) {
-    cell.metrics["fulgur_acceptance_length"] = Scalar(3.4, "tokens");
+    cell.metrics["spec_decode_acceptance_length"] = Scalar(3.4, "tokens");
     for (int i = 1; i <= 7; ++i) {
-      cell.metrics[absl::StrCat("fulgur_acceptance_at_position_", i)] =
+      cell.metrics[absl::StrCat("fulgur_acceptance_rate_position_", i)] =
           Scalar(std::pow(0.85, i), "ratio");
     }
   }
@@ -238,7 +238,7 @@ Comparison FullComparison() {
   for (const bool treatment : {false, true}) {
     SystemFacts system;
     system.id = treatment ? "fast" : "plain";
-    system.label = treatment ? "Speculative" : "Plain";
+    system.label = treatment ? "Quick" : "Plain";
     system.role = treatment ? Role::kTreatment : Role::kBaseline;
     system.devices = 16;
     system.environment = {{"engine", treatment ? "vLLM 0.25.1" : "vLLM 0.22.1"},

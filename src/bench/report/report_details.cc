@@ -121,8 +121,7 @@ Table SpeculationTable(const ReportContext& context) {
            {absl::StrCat("C", place.concurrency), Tone::kPlain},
            {system->label, Tone::kPlain},
            {Fixed(facts.AcceptanceLength(system, place), 2), Tone::kPlain},
-           {Fixed(facts.Value(system, place, "spec_decode_draft_acceptance_rate"), 1),
-            Tone::kPlain},
+           {Fixed(facts.AcceptancePercent(system, place), 1), Tone::kPlain},
            {Fixed(facts.Value(system, place, "fulgur_tokens_per_chunk"), 2), Tone::kPlain},
            {Fixed(facts.Value(system, place, "fulgur_output_repetition"), 2), Tone::kPlain}});
     }

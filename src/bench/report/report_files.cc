@@ -13,6 +13,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
+constexpr double kPercent = 100.0;  // the file has shares from 0 to 1
+
 std::optional<fs::path> Locate(const std::string& path, const fs::path& folder) {
   std::error_code ignored;
   for (const fs::path& candidate : {fs::path(path), folder / path}) {
@@ -69,11 +71,11 @@ absl::StatusOr<AccuracyScore> ReadAccuracy(const std::string& system, const fs::
   accuracy.dataset = told.contains("dataset") && told["dataset"].is_string()
                          ? told["dataset"].get<std::string>()
                          : "?";
-  accuracy.score = *score;
+  accuracy.score = *score * kPercent;
   if (told.contains("ci95") && told["ci95"].is_array() && told["ci95"].size() == 2 &&
       told["ci95"][0].is_number() && told["ci95"][1].is_number()) {
-    accuracy.low = told["ci95"][0].get<double>();
-    accuracy.high = told["ci95"][1].get<double>();
+    accuracy.low = told["ci95"][0].get<double>() * kPercent;
+    accuracy.high = told["ci95"][1].get<double>() * kPercent;
   }
   accuracy.items = CountOf(told, "n");
   accuracy.truncated = CountOf(told, "truncated");

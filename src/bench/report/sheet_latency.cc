@@ -124,10 +124,11 @@ std::vector<SheetColumn> TtftColumns(const WorkbookContext& context) {
   columns.push_back(NumberColumn(
       context.Say(workbook::kRequests), 8, Look::kInteger,
       [&facts, treatment](const Place& place) { return facts.Requests(treatment, place); }));
-  columns.push_back(
-      TextColumn(context.Say(workbook::kSmallSample), 10, Look::kText, [&](const Place& place) {
-        const auto n = facts.Requests(treatment, place);
-        const bool small = n && *n < 100 && facts.Value(treatment, place, kTtft, "p99");
+  columns.push_back(TextColumn(
+      context.Say(workbook::kSmallSample), 10, Look::kText,
+      [&context, treatment](const Place& place) {
+        const auto n = context.facts.Requests(treatment, place);
+        const bool small = n && *n < 100 && context.facts.Value(treatment, place, kTtft, "p99");
         return small ? context.Say(workbook::kBelowHundred) : std::string();
       }));
   return columns;
