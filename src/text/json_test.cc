@@ -41,6 +41,15 @@ TEST(JsonTest, CanKeepTheSpellingOfNumbers) {
   EXPECT_EQ(Rewrite("[1.10,1E5,-0]", NumberStyle::kAsWritten), "[1.10, 1E5, -0]");
 }
 
+TEST(JsonTest, SaysWhereItStopsBeingJson) {
+  EXPECT_EQ(std::string(ParseJson("{\"你\": 1,\n \"b\" 2}").status().message()),
+            "not valid JSON at line 2, column 6 (byte 16): a colon was expected");
+  EXPECT_EQ(std::string(ParseJson("[1").status().message()),
+            "not valid JSON at line 1, column 3 (byte 2): a comma or a closing bracket was "
+            "expected; the text ends here");
+  EXPECT_TRUE(CheckJson(R"({"a": [1, {"b": null}]})").ok());
+}
+
 TEST(JsonTest, RefusesWhatIsNotJson) {
   for (const char* text : {"",
                            " ",
@@ -73,6 +82,7 @@ TEST(JsonTest, RefusesWhatIsNotJson) {
                            "\"\xFF\"",
                            "'a'"}) {
     EXPECT_FALSE(ParseJson(text).ok()) << text;
+    EXPECT_EQ(CheckJson(text), ParseJson(text).status()) << text;
   }
 }
 
