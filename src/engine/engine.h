@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "sample/logprobs.h"
 #include "sample/sampling_params.h"
+#include "sched/survival_model.h"
 
 namespace fulgur::engine {
 
@@ -76,6 +77,9 @@ struct Request {
   std::vector<int32_t> prompt;  // at least one token
   sample::SamplingParams params;
   int32_t priority = 0;  // lower runs first, if the engine schedules by priority
+  // The most drafts of a step, below the engine's own number; 0: none. Without one the engine
+  // decides. Never changes the answer under exact-match verification.
+  std::optional<int32_t> max_drafts;
   // Text that a scripted engine matches on: the last user message. The model engine ignores it.
   std::string script_key;
   std::optional<Clock::time_point> deadline;  // aborted if it has not finished by then
@@ -84,6 +88,34 @@ struct Request {
 // Upper bounds of the buckets of step sizes (vLLM's iteration_tokens_total); a last one is open.
 inline constexpr std::array<int64_t, 13> kStepTokenBounds = {1,   8,    16,   32,   64,   128,  256,
                                                              512, 1024, 2048, 4096, 8192, 16384};
+
+// Speculative decoding since start, unless said otherwise. A round: one request's drafts in a step.
+struct SpeculationStats {
+  enum class Method { kNone, kMtp, kDspark };
+  enum class Mode { kOff, kOn, kProbe };
+
+  Method method = Method::kNone;
+  bool adaptive = false;
+  int32_t num_drafts = 0;  // the most per round
+  Mode mode = Mode::kOff;  // of the latest step that decoded
+  double gain = 1.0;       // its predicted tokens per time, relative to decoding without drafts
+
+  int64_t rounds = 0;            // with at least one draft verified
+  int64_t proposed_tokens = 0;   // drafts made
+  int64_t verified_tokens = 0;   // drafts in forward passes
+  int64_t accepted_tokens = 0;   // drafts that stood and were said
+  int64_t discarded_tokens = 0;  // verified behind the end of an answer
+  std::array<int64_t, sched::kMaxDrafts> verified_per_slot = {};
+  std::array<int64_t, sched::kMaxDrafts> accepted_per_slot = {};
+  std::array<int64_t, 3> steps = {};  // that decoded, by mode
+  int64_t planned_tokens = 0;         // drafts worth verifying, by earlier steps
+  int64_t undrafted_rounds = 0;       // requests that decoded without drafts at hand
+  double predicted_accepted = 0.0;    // beside accepted_tokens: how well chances are known
+  std::array<double, sched::kMaxDrafts> calibration_error = {};  // of late, by slot
+  double predicted_forward_seconds = 0.0;
+  double forward_seconds = 0.0;
+  double draft_seconds = 0.0;
+};
 
 struct EngineStats {
   int64_t num_running = 0;
@@ -104,6 +136,7 @@ struct EngineStats {
   int64_t num_bad_logits = 0;                                         // requests ended by NaN
   std::array<int64_t, kStepTokenBounds.size() + 1> step_tokens = {};  // steps per bucket
   int64_t step_tokens_sum = 0;                                        // tokens of all steps
+  SpeculationStats speculation;
   double seconds_in_step = 0.0;  // how long the step now running has taken; 0 between steps
 };
 

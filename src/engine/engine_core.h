@@ -14,11 +14,14 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/active_request.h"
 #include "engine/engine.h"
 #include "engine/model_runner.h"
+#include "engine/speculation.h"
 #include "kv/page_pool.h"
 #include "model/step_batch.h"
-#include "sample/sampler.h"
+#include "sample/verifier.h"
 #include "sched/scheduler.h"
 
 namespace fulgur::engine {
@@ -30,10 +33,11 @@ struct CoreOptions {
   std::vector<int32_t> eos_tokens = {};
   // Requests that bring no seed get theirs from this number, or from the system.
   std::optional<uint64_t> seed = std::nullopt;
+  SpeculationOptions speculation = {};
 };
 
 // Errors name the option that is wrong.
-absl::Status ValidateOptions(const CoreOptions& options);
+absl::Status ValidateOptions(const CoreOptions& options, const ModelRunner& runner);
 
 class EngineCore {
  public:
@@ -64,19 +68,25 @@ class EngineCore {
   void CheckInvariants() const { scheduler_.CheckInvariants(); }
 
  private:
-  struct ActiveRequest;
-
   uint64_t DrawSeed(RequestId id) const;
-  ActiveRequest& Find(const sched::Sequence& sequence);
 
   void EndReaped(const sched::StepPlan& plan);
   void BuildBatch(const sched::StepPlan& plan);
+  absl::Status RunModel(const sched::StepPlan& plan);
   void ReadLogits(const sched::StepPlan& plan);
   void CountStep(const sched::StepPlan& plan);
 
   void CollectPromptLogprobs(ActiveRequest& request, const sched::ScheduledChunk& chunk,
                              std::span<const float> rows);
-  void SampleToken(ActiveRequest& request, std::span<const float> row);
+  // Both return whether the request goes on.
+  bool SayTokens(ActiveRequest& request, const sched::ScheduledChunk& chunk,
+                 std::span<const float> rows);
+  bool SendTokens(ActiveRequest& request, RequestEvent event);
+  absl::StatusOr<sample::Verdict> Judge(const ActiveRequest& request, int32_t row,
+                                        int32_t num_drafts, std::span<const float> logits,
+                                        std::optional<int32_t> decreed);
+  void Append(ActiveRequest& request, int32_t token, std::span<const float> row,
+              RequestEvent& event);
   OutputToken Describe(const ActiveRequest& request, int32_t token,
                        std::span<const float> row) const;
   void End(ActiveRequest& request, RequestEvent event);
@@ -87,8 +97,9 @@ class EngineCore {
   const uint64_t base_seed_;
   kv::PagePool pages_;
   kv::SlotPool slots_;
+  sample::Verifier verifier_;
+  std::unique_ptr<Speculation> speculation_;  // null: off
   sched::Scheduler scheduler_;
-  sample::Sampler sampler_;
   absl::flat_hash_map<RequestId, std::unique_ptr<ActiveRequest>> requests_;
 
   std::vector<int32_t> batch_tokens_;                 // [T]

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "engine/cost_probe.h"
 #include "engine/inbox.h"
 
 namespace fulgur::engine {
@@ -158,8 +159,13 @@ void LocalEngine::Publish() {
 
 absl::StatusOr<std::unique_ptr<Engine>> CreateLocalEngine(const LocalEngineOptions& options,
                                                           std::unique_ptr<ModelRunner> runner) {
-  RETURN_IF_ERROR(ValidateOptions(options.core));
-  return std::make_unique<LocalEngine>(options, std::move(runner));
+  LocalEngineOptions complete = options;
+  SpeculationOptions& speculation = complete.core.speculation;
+  if (speculation.enabled() && speculation.adaptive && speculation.costs.forward.empty()) {
+    ASSIGN_OR_RETURN(speculation.costs, MeasureCosts(complete.core, *runner));
+  }
+  RETURN_IF_ERROR(ValidateOptions(complete.core, *runner));
+  return std::make_unique<LocalEngine>(complete, std::move(runner));
 }
 
 }  // namespace fulgur::engine

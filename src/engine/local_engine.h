@@ -20,7 +20,8 @@ struct LocalEngineOptions {
   int64_t max_queued_requests = 65536;  // Submit refuses beyond
 };
 
-// Errors name the option that is wrong. The engine owns the runner.
+// Errors name the option that is wrong. The engine owns the runner. Adaptive speculation whose
+// costs are not given measures them first, for a few seconds at most.
 absl::StatusOr<std::unique_ptr<Engine>> CreateLocalEngine(const LocalEngineOptions& options,
                                                           std::unique_ptr<ModelRunner> runner);
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "base/team.h"
+#include "base/team_sizer.h"
 #include "engine/local_engine.h"
 #include "engine/model_runner.h"
 #include "kv/store.h"
@@ -20,7 +21,10 @@ constexpr int64_t kPromptLogitRows = 64;
 // The model with everything it runs on.
 class LocalModel : public ModelRunner {
  public:
-  LocalModel(int num_threads, kv::Store store) : team_(num_threads), store_(std::move(store)) {}
+  using Log = std::function<void(const std::string&)>;
+
+  LocalModel(int num_threads, kv::Store store, Log log)
+      : team_(num_threads), sizer_(team_), store_(std::move(store)), log_(std::move(log)) {}
 
   absl::Status Load(const ModelEngineOptions& options, model::ModelConfig config,
                     model::Weights weights, const kernels::OpTable& ops);
@@ -29,6 +33,8 @@ class LocalModel : public ModelRunner {
 
   absl::Status Forward(const model::StepBatch& batch, std::span<float> logits) override {
     model_->Forward(batch, logits);
+    const std::string note = sizer_.AfterRegion();
+    if (!note.empty() && log_) log_(note);
     return absl::OkStatus();
   }
 
@@ -43,7 +49,9 @@ class LocalModel : public ModelRunner {
 
  private:
   base::WorkerTeam team_;
+  base::TeamSizer sizer_;
   const kv::Store store_;
+  const Log log_;
   std::unique_ptr<model::Model> model_;
 };
 
@@ -93,7 +101,7 @@ absl::StatusOr<std::unique_ptr<ModelRunner>> CreateModelRunner(const ModelEngine
                                                                const base::Machine& machine) {
   ASSIGN_OR_RETURN(kv::Store store,
                    kv::Store::Create(LayoutOf(options, config), plan.num_pages, plan.num_slots));
-  auto runner = std::make_unique<LocalModel>(options.num_threads, std::move(store));
+  auto runner = std::make_unique<LocalModel>(options.num_threads, std::move(store), options.log);
   RETURN_IF_ERROR(runner->Load(options, std::move(config), std::move(weights),
                                kernels::SelectOps(machine, options.ops)));
   return runner;
@@ -125,7 +133,8 @@ absl::StatusOr<ModelEngine> CreateModelEngine(const ModelEngineOptions& options,
                          .num_pages = plan.num_pages,
                          .num_slots = plan.num_slots,
                          .eos_tokens = options.eos_tokens,
-                         .seed = options.seed};
+                         .seed = options.seed,
+                         .speculation = options.speculation};
   ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                    CreateLocalEngine({.core = core}, std::move(runner)));
   return ModelEngine{.engine = std::move(engine), .memory = plan};

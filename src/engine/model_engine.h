@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -12,6 +14,7 @@
 #include "engine/engine.h"
 #include "engine/memory_plan.h"
 #include "engine/model_runner.h"
+#include "engine/speculation.h"
 #include "kernels/op_table.h"
 #include "model/config.h"
 #include "model/precision.h"
@@ -32,6 +35,9 @@ struct ModelEngineOptions {
   int64_t max_drafts = 0;
   std::vector<int32_t> eos_tokens = {};
   std::optional<uint64_t> seed = std::nullopt;
+  SpeculationOptions speculation = {};  // with at most max_drafts
+  // Gets a sentence when worker threads are left out or come back. Called from the engine's thread.
+  std::function<void(const std::string&)> log = nullptr;
 };
 
 struct ModelEngine {
