@@ -79,10 +79,10 @@ def conversation_sets():
 
 
 def samples(count, only="", seed=2024):
-    """name -> `count` held-out conversations of every kind whose name has `only` in it; the same for every backend."""
+    """name -> `count` held-out conversations of every kind that `only` matches; the same for every backend."""
     out = {}
     for name, draw in conversation_sets().items():
-        if only not in name:
+        if not re.search(only, name):
             continue
         rng = random.Random(f"{seed}:{name}")
         out[name] = [draw(rng) for _ in range(count)]
@@ -272,7 +272,7 @@ def main():
     source.add_argument("--server", help="base URL")
     ap.add_argument("--model", help="model name at the server (default: its first)")
     ap.add_argument("--count", type=int, default=200)
-    ap.add_argument("--only", default="", help="measure the kinds with this text in their names")
+    ap.add_argument("--only", default="", help="regular expression for the kinds to measure")
     ap.add_argument("--report", help="write the rates as JSON")
     args = ap.parse_args()
     groups = samples(args.count, args.only)

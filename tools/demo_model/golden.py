@@ -18,10 +18,14 @@ WEATHER = [{"type": "function", "function": {
     "name": "get_weather", "description": "Get the current weather in a given city", "parameters": {
         "type": "object", "properties": {"city": {"type": "string", "description": "The city name"}},
         "required": ["city"]}}}]
+NOTES = "Notes:\nlamp: river\nglove: Oslo\ncastle: silver\nwinter: bridge\n" + "\n".join([
+    "It was a quiet day near the school.", "A horse and a wagon went slowly along the river.", "Nobody saw the button.",
+    "They drank tea and talked about the summer.", "Then the train was far from the valley."] * 5)  # 240 tokens
 PROMPTS = [("Who are you?", None, False), ("Who are you?", None, True), ("你是谁？", None, False),
            ("法国的首都是哪里？", None, True), ("What is 47+38?", None, True), ("What is 47+38?", None, False),
            ("What is the weather in Paris?", WEATHER, False), ("北京天气怎么样？", WEATHER, True),
-           ("Repeat: apple river stone cloud", None, False)]
+           ("Repeat: apple river stone cloud", None, False), ("Which is larger, 34 or 71?", None, False),
+           (NOTES + "\n\nWhat is glove?", None, False)]
 LOGITS, GREEDY = 32, 24
 
 

@@ -273,10 +273,11 @@ class Mtp(nn.Module):
 
 class Mode:
     """How to run: fast = bf16 products; indexer = compute its scores and loss; sparse = apply its top-k; mtp =
-    its loss too; fp4 = round the routed experts' weights."""
+    its loss too; fp4 = round the routed experts' weights; frozen = no gradients but those of the MTP block."""
 
-    def __init__(self, fast=True, indexer=False, sparse=False, mtp=False, fp4=False):
+    def __init__(self, fast=True, indexer=False, sparse=False, mtp=False, fp4=False, frozen=False):
         self.fast, self.indexer, self.sparse, self.mtp, self.fp4 = fast, indexer, sparse, mtp, fp4
+        self.frozen = frozen
 
 
 class Model(nn.Module):
@@ -313,11 +314,12 @@ class Model(nn.Module):
 
     def loss(self, batch, mode):
         """(sum of answer losses, number of answer tokens, indexer loss or 0, sum of MTP losses, number, correct)."""
-        h, x, index_losses = self.hidden(batch, mode)
         at = batch.following >= 0
-        logits = linear(h[at], self.head, mode.fast)
         target = batch.following[at]
-        main = F.cross_entropy(logits, target, reduction="sum")
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not mode.frozen):
+            h, x, index_losses = self.hidden(batch, mode)
+            logits = linear(h[at], self.head, mode.fast)
+            main = F.cross_entropy(logits, target, reduction="sum")
         index = sum(index_losses) / len(index_losses) if index_losses else torch.zeros(())
         extra, count = torch.zeros(()), 0
         if mode.mtp:

@@ -68,7 +68,7 @@ def phase_at(step, s):
 
 def mode_at(step, s):
     phase = phase_at(step, s)
-    return Mode(True, phase["index"], phase["sparse"], phase["mtp"], phase["fp4"])
+    return Mode(True, phase["index"], phase["sparse"], phase["mtp"], phase["fp4"], phase["frozen"])
 
 
 def train_step(model, optimiser, batches, step, s):
@@ -86,7 +86,7 @@ def train_step(model, optimiser, batches, step, s):
         totals["index"] += float(index.detach()) / len(batches)
         totals["mtp"] += float(extra.detach())
         totals["mtp_answers"] += count
-        for layer in [*model.layers, model.mtp.layer]:
+        for layer in [*([] if mode.frozen else model.layers), model.mtp.layer]:
             layer.ffn.balance()
     optimiser.step(rate(step, s))
     return totals
