@@ -13,9 +13,10 @@ import tempfile
 import threading
 import unittest
 
-from timed_server import ANSWERS, TimedServer, tokens_of
+from answer_server import ANSWERS, AnswerServer, tokens_of
 
 FULGUR = os.environ["FULGUR"]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 AIPERF = str(pathlib.Path(sys.executable).parent / "aiperf")
 REQUESTS = 24
 GOOD = [answer for answer in ANSWERS if not answer[0][1].isdigit()]
@@ -31,8 +32,16 @@ COUNTED = ["request_count", "error_request_count", "total_osl", "total_isl", "ou
            "total_output_tokens", "osl_mismatch_count"]
 
 
-def flags(url, folder):
-    return ["--model", "m", "--streaming", "--endpoint-type", "chat", "--tokenizer", "builtin",
+def make_tokenizer(folder):
+    """A tokenizer as both tools take it: a folder, since a name would be looked up on the network."""
+    folder.mkdir()
+    shutil.copy(ROOT / "src/text/testdata/tiny_tokenizer.json", folder / "tokenizer.json")
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
+    return folder
+
+
+def flags(url, tokenizer, folder):
+    return ["--model", "m", "--streaming", "--endpoint-type", "chat", "--tokenizer", str(tokenizer),
             "--use-server-token-count", "--url", url, "--concurrency", "2", "--request-count", str(REQUESTS),
             "--isl", "64", "--osl", "8", "--random-seed", "7", "--ui", "none", "--output-artifact-dir", str(folder)]
 
@@ -57,14 +66,15 @@ class AiperfTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = pathlib.Path(tempfile.mkdtemp())
-        cls.server = TimedServer()
+        cls.server = AnswerServer()
         threading.Thread(target=cls.server.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{cls.server.server_address[1]}"
+        tokenizer = make_tokenizer(cls.folder / "tokenizer")
         cls.truth = {}
         cls.folders = {name: cls.folder / f"{name}-c2" for name in ("aiperf", "fulgur")}
         for name, command in (("aiperf", [AIPERF, "profile"]), ("fulgur", [FULGUR, "bench", "profile"])):
             cls.server.restart()
-            done = subprocess.run(command + flags(url, cls.folders[name]), capture_output=True, text=True,
+            done = subprocess.run(command + flags(url, tokenizer, cls.folders[name]), capture_output=True, text=True,
                                   timeout=900, env={**os.environ, **PATIENCE})
             print(f"{name}: exit code {done.returncode}, {cls.server.served} requests served")
             if not (cls.folders[name] / "profile_export_aiperf.json").exists():
@@ -112,7 +122,7 @@ class AiperfTest(unittest.TestCase):
             sent = self.truth[name].get(record["metadata"]["x_request_id"])
             if "error" in record or sent is None:
                 continue
-            visible = [at for kind, _, at in sent if kind in ("content", "reasoning")]
+            visible = [at for kind, at in sent if kind in ("content", "reasoning")]
             errors.append(record["metrics"][tag]["value"] - visible[pick])
         return errors
 
