@@ -1,12 +1,12 @@
 #include "bench/results/aiperf_writer.h"
 
-#include <algorithm>
 #include <cmath>
 #include <set>
 #include <string_view>
 
 #include "absl/time/time.h"
 #include "base/status_macros.h"
+#include "bench/results/error_groups.h"
 #include "bench/results/metric_names.h"
 #include "bench/results/request_lines.h"
 #include "bench/results/result.h"
@@ -116,6 +116,8 @@ OrderedJson DatasetJson(const RunPlan& plan) {
   return json;
 }
 
+// aiperf refuses keys that it does not know in here; what else there is to say is in
+// fulgur_run.json.
 OrderedJson InputConfigJson(const RunPlan& plan) {
   OrderedJson models = OrderedJson::array();
   for (const std::string& model : plan.models) models.push_back({{"name", model}});
@@ -125,7 +127,6 @@ OrderedJson InputConfigJson(const RunPlan& plan) {
   for (const PlannedPhase& phase : plan.phases) json["phases"].push_back(PhaseJson(phase));
   for (const auto& [tag, limit] : plan.objectives) json["slos"][tag] = limit;
   if (!plan.tokenizer.empty()) json["tokenizer"] = {{"name", plan.tokenizer}};
-  if (!plan.token_source.empty()) json["token_source"] = plan.token_source;
   return json;
 }
 
@@ -308,21 +309,13 @@ absl::Status InputsWriter::Close() {
 }
 
 std::vector<ErrorGroup> GroupErrors(const std::vector<RequestRecord>& records) {
-  std::vector<ErrorGroup> groups;
+  ErrorGrouper grouper;
   for (const RequestRecord& record : records) {
     const std::optional<RequestError> failure = FailureOf(record);
     if (record.warmup || !failure) continue;
-    const RequestError& error = *failure;
-    const auto same = std::find_if(groups.begin(), groups.end(), [&error](const ErrorGroup& group) {
-      return group.code == error.code && group.type == error.type && group.message == error.message;
-    });
-    if (same == groups.end()) {
-      groups.push_back({error.code, error.type, error.message, 1});
-    } else {
-      ++same->count;
-    }
+    grouper.Add({failure->code, failure->type, failure->message, 1});
   }
-  return groups;
+  return grouper.TakeGroups();
 }
 
 }  // namespace fulgur::bench

@@ -33,6 +33,16 @@ std::string Cut(std::string text) {
 
 }  // namespace
 
+void ErrorGrouper::Add(const ErrorGroup& error) {
+  const auto [place, is_new] =
+      places_.emplace(Key(error.code, error.type, error.message), groups_.size());
+  if (is_new) {
+    groups_.push_back(error);
+  } else {
+    groups_[place->second].count += error.count;
+  }
+}
+
 std::string MaskedMessage(std::string_view message) {
   std::string masked;
   bool in_number = false;
@@ -46,18 +56,11 @@ std::string MaskedMessage(std::string_view message) {
 }
 
 std::vector<ErrorGroup> GroupForPeople(const std::vector<ErrorGroup>& errors) {
-  std::vector<ErrorGroup> groups;
+  ErrorGrouper grouper;
   for (const ErrorGroup& error : errors) {
-    const std::string message = MaskedMessage(error.message);
-    const auto same = std::find_if(groups.begin(), groups.end(), [&](const ErrorGroup& group) {
-      return group.code == error.code && group.message == message;
-    });
-    if (same == groups.end()) {
-      groups.push_back({error.code, error.type, message, error.count});
-    } else {
-      same->count += error.count;
-    }
+    grouper.Add({error.code, error.type, MaskedMessage(error.message), error.count});
   }
+  std::vector<ErrorGroup> groups = grouper.TakeGroups();
   std::stable_sort(groups.begin(), groups.end(),
                    [](const ErrorGroup& a, const ErrorGroup& b) { return a.count > b.count; });
   return groups;

@@ -1,10 +1,10 @@
 #include "bench/results/serving_bench_reader.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "bench/results/derive.h"
+#include "bench/results/error_groups.h"
 #include "fmt/format.h"
 
 namespace fulgur::bench {
@@ -133,18 +133,11 @@ RequestLine LineOf(const Details& details, size_t i) {
 }
 
 void GroupErrorsOf(Result& result) {
+  ErrorGrouper grouper;
   for (const RequestLine& line : result.requests) {
-    if (!line.error) continue;
-    auto& groups = result.cell.errors;
-    const auto same = std::find_if(groups.begin(), groups.end(), [&line](const ErrorGroup& group) {
-      return group.message == line.error->message;
-    });
-    if (same == groups.end()) {
-      groups.push_back({line.error->code, line.error->type, line.error->message, 1});
-    } else {
-      ++same->count;
-    }
+    if (line.error) grouper.Add({line.error->code, line.error->type, line.error->message, 1});
   }
+  result.cell.errors = grouper.TakeGroups();
 }
 
 // Statistics over requests replace the few that the file has: same numbers, more of them.
