@@ -611,6 +611,7 @@ TEST_F(ChatApiTest, SamplingReachesTheEngine) {
                {"min_tokens", 2},
                {"ignore_eos", true},
                {"priority", -4},
+               {"speculative", 3},
                {"bad_words", {"ab"}},
                {"logit_bias", {{"5", 1000}}},
                {"allowed_token_ids", {1, 5}},
@@ -627,6 +628,7 @@ TEST_F(ChatApiTest, SamplingReachesTheEngine) {
   EXPECT_EQ(params.min_tokens, 2);
   EXPECT_TRUE(params.ignore_eos);
   EXPECT_EQ(request.priority, -4);
+  EXPECT_EQ(request.max_drafts, 3);
   EXPECT_THAT(params.logit_bias, ElementsAre(std::pair(5, 100.0F)));
   EXPECT_THAT(params.allowed_token_ids, ElementsAre(1, 5));
   EXPECT_THAT(params.stop_token_ids, ElementsAre(9));

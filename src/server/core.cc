@@ -71,6 +71,9 @@ void Core::Watch(absl::Time now) {
     spdlog::error("The engine hangs: no step for {} s.",
                   absl::ToInt64Seconds(now - last_progress_));
   hung_ = hung;
+  if (const auto line = speculation_log_.LineDue(stats.speculation, now)) {
+    spdlog::info("{}", *line);
+  }
 }
 
 void Core::FailOffloaded(const absl::Status& error) {

@@ -23,6 +23,7 @@
 #include "server/metrics.h"
 #include "server/router.h"
 #include "server/server.h"
+#include "server/speculation_report.h"
 #include "server/worker_pool.h"
 
 namespace fulgur::server {
@@ -108,6 +109,7 @@ class Core {
   int64_t last_steps_ = -1;
   absl::Time last_progress_ = absl::InfiniteFuture();
   bool hung_ = false;
+  SpeculationLog speculation_log_;
   WorkerPool workers_;
   WorkerPool long_workers_{1};  // megabytes of text take seconds, which others need not wait for
 };

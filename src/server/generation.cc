@@ -105,6 +105,7 @@ engine::Request Generation::MakeRequest(const Choice& choice) const {
     *request.params.seed += choice.index % static_cast<size_t>(job_->request.n);
   }
   request.priority = job_->request.priority;
+  request.max_drafts = job_->request.max_drafts;
   request.script_key = job_->script_key;
   return request;
 }

@@ -87,6 +87,22 @@ absl::Status ReadReturns(const RequestFields& fields, const ServerOptions& optio
   return fields.Read("prompt_logprobs", &request->prompt_logprobs);
 }
 
+// "off", "auto", or the most drafts per step.
+absl::Status ReadSpeculative(const RequestFields& fields, GenerationRequest* request) {
+  const std::optional<std::string_view> raw = fields.Raw("speculative");
+  if (!raw || *raw == "\"auto\"") return absl::OkStatus();
+  int32_t limit = 0;
+  const bool off = *raw == "\"off\"";
+  if (!off && (!fields.Read("speculative", &limit).ok() || limit < 0)) {
+    return MalformedError(
+        "speculative: Input should be 'off', 'auto' or the most drafts per step, a whole number "
+        "from 0.",
+        "speculative");
+  }
+  request->max_drafts = limit;
+  return absl::OkStatus();
+}
+
 absl::Status CheckStopStrings(const ServerOptions& options, const GenerationRequest& request) {
   for (const std::string& stop : request.stop) {
     if (stop.empty()) return RuleError("stop cannot contain an empty string.", "stop");
@@ -327,6 +343,7 @@ absl::Status ReadGenerationFields(const RequestFields& fields, const ServerOptio
   RETURN_IF_ERROR(fields.ReadTextOrList("stop", &request->stop));
   RETURN_IF_ERROR(fields.Read("include_stop_str_in_output", &request->include_stop_string));
   RETURN_IF_ERROR(fields.Read("priority", &request->priority));
+  RETURN_IF_ERROR(ReadSpeculative(fields, request));
   RETURN_IF_ERROR(ReadSampling(fields, options.sampling, request));
   RETURN_IF_ERROR(ReadStreaming(fields, options, request));
   return ReadReturns(fields, options, request);

@@ -53,6 +53,7 @@ struct GenerationRequest {
   std::optional<int64_t> truncate_prompt_tokens;
   bool truncate_left = true;
   int32_t priority = 0;
+  std::optional<int32_t> max_drafts;  // per step; 0: no speculation; none: as the engine sees fit
 };
 
 // Reads the shared fields; absent ones get the server's defaults.

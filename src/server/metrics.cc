@@ -9,6 +9,7 @@
 
 #include "absl/time/clock.h"
 #include "server/process_metrics.h"
+#include "server/speculation_report.h"
 
 namespace fulgur::server {
 namespace {
@@ -96,6 +97,7 @@ std::string Metrics::Expose(const engine::EngineStats& stats) const {
   WriteRequests(&out);
   WriteHistograms(&out);
   WriteSteps(stats, &out);
+  WriteSpeculation(stats.speculation, labels_, &out);
   WriteHttp(&out);
   WriteProcessMetrics(&out);
   return out.Take();
