@@ -7,6 +7,7 @@
 
 #include "base/status_macros.h"
 #include "cli/flag_help.h"
+#include "cli/serve_drafter.h"
 #include "cli/serve_files.h"
 #include "cli/words.h"
 #include "engine/model_engine.h"
@@ -67,6 +68,20 @@ std::string Bytes(int64_t bytes) {
   return fmt::format("{:.2f} GB", static_cast<double>(bytes) / 1e9);
 }
 
+// Of the drafter's weights; 0 if there is none or they cannot be read.
+int64_t DescribeDrafter(const ServeOptions& options, std::string& text) {
+  if (!options.speculation.enabled) return 0;
+  const auto source = model::Checkpoint::Open(DrafterFolder(options));
+  const auto bytes = source.ok() ? model::DrafterBytes(*source, options.engine.precision)
+                                 : absl::StatusOr<int64_t>(source.status());
+  if (!bytes.ok()) {
+    text += fmt::format("  drafter: {}\n", Message(bytes.status()));
+    return 0;
+  }
+  text += fmt::format("  drafter: {} in memory\n", Bytes(*bytes));
+  return *bytes;
+}
+
 // Of the weights, from the headers of the files alone; 0 if they cannot be read.
 int64_t DescribeWeights(const ServeOptions& options, std::string& text) {
   if (options.dummy_weights) {
@@ -86,16 +101,18 @@ int64_t DescribeWeights(const ServeOptions& options, std::string& text) {
   text += fmt::format("  weights: {} tensors, {} on disk, {} in memory\n", summary->main.tensors,
                       Bytes(summary->main.bytes), Bytes(summary->weight_bytes));
   if (summary->draft_blocks > 0) {
+    const bool used = options.speculation.enabled && options.speculation.model.empty();
     text +=
-        fmt::format("  draft model: {} blocks, {} tensors, {}; not loaded\n", summary->draft_blocks,
-                    summary->drafts.tensors, Bytes(summary->drafts.bytes));
+        fmt::format("  draft model: {} blocks, {} tensors, {}; {}loaded\n", summary->draft_blocks,
+                    summary->drafts.tensors, Bytes(summary->drafts.bytes), used ? "" : "not ");
   }
-  return summary->weight_bytes;
+  return summary->weight_bytes + DescribeDrafter(options, text);
 }
 
 std::string DescribeSequences(const ServeOptions& options, const model::ModelConfig& config,
                               int64_t available_bytes) {
-  const auto layout = model::CacheLayout(config, options.engine.precision, /*lookahead=*/0);
+  const auto layout = model::CacheLayout(config, options.engine.precision,
+                                         /*lookahead=*/options.engine.max_drafts);
   std::string text = fmt::format("  sequence memory: {} bytes per token, {} per running request\n",
                                  layout.page_bytes() / kv::kPageTokens, Bytes(layout.slot_bytes()));
   const auto plan = engine::PlanModelMemory(options.engine, config, available_bytes);
@@ -111,8 +128,16 @@ std::string DescribeMemory(ServeOptions options, const base::Machine& machine) {
     return text + fmt::format("  model: {} is not on this machine, so its memory is not known\n",
                               options.model);
   }
-  const auto config = CompleteFromCheckpoint(options);
+  auto config = CompleteFromCheckpoint(options);
+  if (config.ok()) config = AddDrafter(options, *std::move(config));
   if (!config.ok()) return text + fmt::format("  model: {}\n", Message(config.status()));
+  if (options.speculation.enabled) {
+    text += fmt::format("  speculation: {}\n",
+                        DescribeSpeculation(options.engine.speculation, config->drafter));
+    for (const std::string& note : options.speculation.notes) {
+      text += fmt::format("  note: {}\n", note);
+    }
+  }
   const int64_t weights = DescribeWeights(options, text);
   const int64_t left = std::max<int64_t>(0, machine.available_bytes - weights);
   return text + DescribeSequences(options, *config, left);

@@ -101,18 +101,6 @@ absl::Status CheckLoader(const FlagValues& values) {
   return absl::OkStatus();
 }
 
-absl::Status CheckSpeculation(const FlagValues& values) {
-  constexpr std::string_view kFlag = "speculative-config";
-  const json object = values.Json(kFlag);
-  if (object.is_null()) return absl::OkStatus();
-  const auto method = object.find("method");
-  if (method != object.end() && !method->is_string()) {
-    return WrongValue(kFlag, "method", *method, "a text such as \"mtp\" or \"dspark\"");
-  }
-  RETURN_IF_ERROR(CheckBool(kFlag, object, "enforce_eager"));
-  return CheckPositive(kFlag, object, "num_speculative_tokens");
-}
-
 absl::Status CheckTransfer(const FlagValues& values) {
   constexpr std::string_view kFlag = "kv-transfer-config";
   const json object = values.Json(kFlag);
@@ -139,7 +127,6 @@ absl::Status CheckHardware(const FlagValues& values) {
 
 absl::Status CheckJsonFlags(const FlagValues& values) {
   RETURN_IF_ERROR(CheckLoader(values));
-  RETURN_IF_ERROR(CheckSpeculation(values));
   RETURN_IF_ERROR(CheckTransfer(values));
   return CheckHardware(values);
 }

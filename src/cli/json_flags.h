@@ -6,7 +6,7 @@
 
 namespace fulgur::cli {
 
-// --model-loader-extra-config, --speculative-config, --kv-transfer-config, --additional-config.
+// --model-loader-extra-config, --kv-transfer-config, --additional-config.
 // Errors name flag and key, what was found and what is accepted.
 absl::Status CheckJsonFlags(const FlagValues& values);
 

@@ -76,7 +76,10 @@ TEST_P(PublishedCommandTest, IsUnderstood) {
   EXPECT_TRUE(options->server.chat.auto_tool_choice);
   EXPECT_TRUE(options->server.chat.reasoning_parser);
 
-  const size_t refused = 1U + (published.tensor_parallel > 1 ? 1U : 0U) +
+  EXPECT_TRUE(options->speculation.enabled);
+  EXPECT_THAT(options->speculation.notes, ::testing::IsEmpty());
+
+  const size_t refused = (published.tensor_parallel > 1 ? 1U : 0U) +
                          (published.data_parallel > 1 ? 1U : 0U) +
                          (published.connector_role.empty() ? 0U : 1U);
   EXPECT_EQ(RefusedFlags(values).size(), refused) << ::testing::PrintToString(RefusedFlags(values));

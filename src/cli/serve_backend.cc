@@ -2,10 +2,12 @@
 
 #include <unistd.h>
 
+#include <optional>
 #include <utility>
 
 #include "base/status_macros.h"
 #include "cli/load_progress.h"
+#include "cli/serve_drafter.h"
 #include "cli/serve_files.h"
 #include "engine/model_engine.h"
 #include "engine/scripted_engine.h"
@@ -25,11 +27,16 @@ constexpr int64_t kScriptModelLen = 1 << 20;
 
 absl::StatusOr<model::Weights> ReadWeights(const ServeOptions& options) {
   ASSIGN_OR_RETURN(const model::Checkpoint checkpoint, model::Checkpoint::Open(options.model));
+  std::optional<model::Checkpoint> drafter;
+  if (options.speculation.enabled) {
+    ASSIGN_OR_RETURN(drafter, model::Checkpoint::Open(DrafterFolder(options)));
+  }
   LoadProgress progress(isatty(STDERR_FILENO) != 0);
   const model::LoadOptions load{
       .precision = options.engine.precision,
       .strategy = options.load_strategy,
       .num_threads = options.load_threads,
+      .drafter = drafter ? &*drafter : nullptr,
       .progress = [&](int64_t done, int64_t total) { progress.Update(done, total); }};
   return model::LoadWeights(checkpoint, load);
 }
@@ -41,6 +48,12 @@ absl::StatusOr<model::Weights> MakeWeights(const ServeOptions& options,
   return model::MakeDummyWeights(config, {.precision = options.engine.precision,
                                           .num_threads = options.load_threads,
                                           .seed = options.engine.seed.value_or(0)});
+}
+
+void LogSpeculation(const ServeOptions& options, const model::ModelConfig& config) {
+  if (!options.speculation.enabled) return;
+  for (const std::string& note : options.speculation.notes) spdlog::warn("{}", note);
+  spdlog::info("speculation: {}", DescribeSpeculation(options.engine.speculation, config.drafter));
 }
 
 absl::Status CheckVocabulary(const text::Tokenizer& tokenizer, int64_t vocab_size) {
@@ -69,6 +82,9 @@ absl::StatusOr<Backend> StartScript(ServeOptions& options, const text::Tokenizer
         fmt::format("the tokenizer has no {}, which ends answers", kEndOfSentence));
   }
   spdlog::info("replaying {} answers of {}; no model is run", script.size(), options.script);
+  if (options.speculation.enabled) {
+    spdlog::info("--speculative-config has no effect: no model is run");
+  }
   const int64_t length = options.max_model_len.value_or(kScriptModelLen);
   Backend backend;
   backend.eos_tokens = {*eos};
@@ -83,7 +99,9 @@ absl::StatusOr<Backend> StartScript(ServeOptions& options, const text::Tokenizer
 
 absl::StatusOr<Backend> StartModel(ServeOptions& options, const text::Tokenizer* tokenizer,
                                    const base::Machine& machine) {
-  ASSIGN_OR_RETURN(const model::ModelConfig config, CompleteFromCheckpoint(options));
+  ASSIGN_OR_RETURN(model::ModelConfig config, CompleteFromCheckpoint(options));
+  ASSIGN_OR_RETURN(config, AddDrafter(options, std::move(config)));
+  LogSpeculation(options, config);
   if (tokenizer != nullptr) RETURN_IF_ERROR(CheckVocabulary(*tokenizer, config.vocab_size));
   if (!kernels::Supports(machine, options.engine.ops)) {
     return absl::InvalidArgumentError(

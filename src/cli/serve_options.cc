@@ -274,6 +274,7 @@ absl::StatusOr<ServeOptions> BuildServeOptions(const ParsedCommand& command,
   RETURN_IF_ERROR(CheckBatch(values));
   SetModel(values, machine.usable_cores, options);
   SetEngine(values, options);
+  ASSIGN_OR_RETURN(options.speculation, ReadSpeculativeConfig(values));
   RETURN_IF_ERROR(SetGeneration(values, options));
   RETURN_IF_ERROR(SetEffort(values, options));
   SetServer(values, environment, options);

@@ -12,6 +12,7 @@
 #include "base/machine.h"
 #include "cli/flag_parser.h"
 #include "cli/flag_values.h"
+#include "cli/speculative_config.h"
 #include "engine/model_engine.h"
 #include "model/generation_config.h"
 #include "model/weight_loader.h"
@@ -31,6 +32,7 @@ struct ServeOptions {
 
   // Complete but for what the checkpoint decides: max_model_len and the end-of-sequence tokens.
   engine::ModelEngineOptions engine;
+  SpeculativeConfig speculation;
   std::optional<int64_t> max_model_len;  // none: the model's; -1: the longest that fits
 
   std::string generation_config;  // "auto", "vllm" or a folder

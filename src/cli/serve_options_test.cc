@@ -186,10 +186,8 @@ TEST(RefusedFlagsTest, NamesWhatIsAskedForInVain) {
   EXPECT_THAT(refused({"m", "-tp", "1", "-dp", "1", "--no-enable-lora", "--kv-transfer-config",
                        "{}", "--tool-parser-plugin", "", "--no-disable-hybrid-kv-cache-manager"}),
               ElementsAre());
-  EXPECT_THAT(refused({"m", "-tp", "8", "--speculative-config", R"({"method": "mtp"})",
-                       "--disable-hybrid-kv-cache-manager"}),
+  EXPECT_THAT(refused({"m", "-tp", "8", "--disable-hybrid-kv-cache-manager"}),
               ElementsAre(HasSubstr("--disable-hybrid-kv-cache-manager: "),
-                          HasSubstr(R"(--speculative-config {"method":"mtp"}: no draft model)"),
                           HasSubstr("--tensor-parallel-size 8: one process")));
 }
 
