@@ -49,8 +49,8 @@ struct DemoSystem {
   int delay_ms;  // before each token
 };
 
-constexpr DemoSystem kSystems[] = {{"baseline", "Baseline (no spec)", 24},
-                                   {"speculative", "Speculative", 11}};
+constexpr DemoSystem kSystems[] = {{"baseline", "Baseline (scripted)", 24},
+                                   {"speculative", "Speculative (scripted)", 11}};
 
 constexpr char kAnswer[] =
     "The lighthouse keeper wrote down the wind, the tide and the ships that passed, every hour, "

@@ -73,6 +73,13 @@ Table SystemUtilisation(const ReportContext& context) {
   return table;
 }
 
+bool AnyBusy(const Facts& facts) {
+  const auto systems = facts.systems();
+  return std::any_of(systems.begin(), systems.end(), [](const SystemFacts* system) {
+    return system->utilisation && system->utilisation->busy_avg;
+  });
+}
+
 Table CellUtilisation(const ReportContext& context) {
   using U = UtilisationSummary;
   const std::vector<SummaryRow> columns = {
@@ -279,7 +286,7 @@ void AddUtilisation(ReportContext& context) {
     context.Say(report::kNotMeasured);
     return;
   }
-  context.Say(report::kBusyMeaning);
+  if (AnyBusy(context.facts)) context.Say(report::kBusyMeaning);
   context.Show(UtilisationFigure(context.figures()));
 }
 
