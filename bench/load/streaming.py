@@ -1,8 +1,8 @@
 """What a streamed token costs the load generator: 1,000 connections with 20 tokens a second each.
 
 Starts a server that replays a script, drives it for some seconds and prints tokens per second, the load generator's own
-lag and the part of a core that it used. Give the program; with --realtime the load generator gets a core for itself
-even on a busy machine (needs root)."""
+lag and the part of a core that it used. Give the program; with --realtime both programs go before all others on a busy
+machine (needs root)."""
 import argparse
 import json
 import os
@@ -10,21 +10,27 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TOKENIZER = os.path.join(ROOT, "src/text/testdata/tiny_tokenizer.json")
 
 
-def start_server(program, folder, delay_ms):
+def start_server(program, folder, delay_ms, before):
     script = os.path.join(folder, "script.jsonl")
     with open(script, "w", encoding="utf-8") as file:
         file.write(json.dumps({"text": "</think>" + "a " * 50, "delay_ms": delay_ms}) + "\n")
-    server = subprocess.Popen([program, "serve", "--scripted-output", script, "--tokenizer", TOKENIZER,
-                               "--served-model-name", "script", "--port", "0"], stderr=subprocess.PIPE, text=True)
-    for line in server.stderr:
-        found = re.search(r" serving .* at (http://[0-9.:]+)$", line.strip())
+    log = os.path.join(folder, "server.log")
+    with open(log, "w", encoding="utf-8") as file:
+        server = subprocess.Popen([*before, program, "serve", "--scripted-output", script, "--tokenizer", TOKENIZER,
+                                   "--served-model-name", "script", "--port", "0"], stderr=file)
+    for _ in range(100):
+        time.sleep(0.1)
+        with open(log, encoding="utf-8") as file:
+            found = re.search(r" serving .* at (http://[0-9.:]+)$", file.read(), re.MULTILINE)
         if found:
             return server, found.group(1)
+    server.kill()
     sys.exit("the server did not start")
 
 
@@ -37,14 +43,13 @@ def main():
     parser.add_argument("--realtime", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        server, url = start_server(options.program, folder, options.delay_ms)
+        realtime = ["chrt", "--fifo", "10"] if options.realtime else []
+        server, url = start_server(options.program, folder, options.delay_ms, realtime)
         tokens = options.seconds * 1000 // options.delay_ms // 2
-        command = [options.program, "bench", "run", "--url", url, "--artifact-dir", folder, "--isl", "8", "--osl",
+        command = [*realtime, options.program, "bench", "run", "--url", url, "--artifact-dir", folder, "--isl", "8", "--osl",
                    str(tokens), "--concurrency", str(options.connections), "--request-count",
                    str(2 * options.connections), "--no-warmup", "--concurrency-ramp-duration", "2", "--extra-inputs",
                    "ignore_eos:true", "--no-inputs-json", "--export-level", "summary", "--ui", "none"]
-        if options.realtime:
-            command = ["chrt", "--fifo", "10", *command]
         try:
             print(subprocess.run(command, capture_output=True, text=True, check=False).stdout)
         finally:
