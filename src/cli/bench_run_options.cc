@@ -96,6 +96,7 @@ void SetTurns(const FlagValues& values, Scenario& scenario) {
 
 void SetTrace(const FlagValues& values, Scenario& scenario) {
   scenario.fixed_schedule = values.Bool("fixed-schedule");
+  scenario.trace_block_tokens = values.Int("isl-block-size");
   scenario.trace.speedup = values.Float("trace-speedup");
   scenario.trace.start_offset_ms = values.Float("fixed-schedule-start-offset");
   scenario.trace.end_offset_ms = Float(values, "fixed-schedule-end-offset");

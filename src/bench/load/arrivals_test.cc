@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace fulgur::bench {
@@ -69,14 +70,14 @@ TEST(Arrivals, RampsReachTheirRate) {
                          .ramp_duration_s = 10.0};
     const auto times = PlanArrivalsFor(law, 12.0, random);
     const auto within = [&](double from, double to) {
-      return std::count_if(times.begin(), times.end(), [&](int64_t time) {
+      return static_cast<double>(std::count_if(times.begin(), times.end(), [&](int64_t time) {
         return static_cast<double>(time) >= from * 1e9 && static_cast<double>(time) < to * 1e9;
-      });
+      }));
     };
     EXPECT_NEAR(within(0, 1), shape == RampShape::kLinear ? 14 : 11, 2);
     EXPECT_NEAR(within(11, 12), 100, 2);
     const double all = shape == RampShape::kLinear ? 550.0 : 90.0 / std::log(10.0) * 10.0;
-    EXPECT_NEAR(static_cast<double>(within(0, 10)), all, 3);
+    EXPECT_NEAR(within(0, 10), all, 3);
   }
 }
 

@@ -72,6 +72,7 @@ absl::StatusOr<WorkloadSpec> ResolveWorkload(const RunOptions& options, const Sc
   workload.turns = scenario.turns;
   workload.pool = scenario.pool;
   workload.order = scenario.order;
+  workload.trace_block_tokens = scenario.trace_block_tokens;
   workload.template_overhead = options.wire_lengths ? surroundings.template_overhead : 0;
   workload.max_model_len = surroundings.max_model_len;
   workload.default_output_tokens = scenario.default_output_tokens;

@@ -267,7 +267,7 @@ void BeastClient::Connect(const CallPtr& call) {
 void BeastClient::Send(const CallPtr& call) {
   call->written = false;
   call->parser.emplace();
-  call->parser->eager(true);
+  call->parser->eager(false);  // stops behind the header, so that it is told before the body
   call->parser->body_limit(boost::none);
   call->parser->header_limit(kMaxHeaderBytes);
   call->parser->skip(call->request.method() == http::verb::head);
@@ -307,6 +307,7 @@ void BeastClient::Parse(const CallPtr& call, size_t added, int64_t now) {
     if (call->ended) return;
     if (parser.is_header_done() && !call->headers_seen) {
       call->headers_seen = true;
+      parser.eager(true);
       const auto& head = parser.get();
       call->observer->OnHeaders(
           static_cast<int>(head.result_int()), {head.reason().data(), head.reason().size()},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -23,6 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kAheadBytes = 256 << 20;
+constexpr int64_t kAheadPerUser = 16;  // sessions, of runs that end by time
+constexpr int64_t kAheadAtLeast = 256;
 constexpr double kMaxTraceLagMs = 500.0;
 constexpr double kMaxCpu = 0.8;
 constexpr double kMaxDifferingPart = 0.1;
@@ -277,6 +280,13 @@ absl::StatusOr<std::unique_ptr<Recorder>> MakeRecorder(const RunOptions& options
   return Recorder::Create(std::move(recorder));
 }
 
+// Runs of a known number of requests have all prompts ready, if they fit.
+size_t SessionsAhead(const CellPlan& plan) {
+  if (plan.sessions) return std::numeric_limits<size_t>::max();
+  return static_cast<size_t>(plan.load.warmup_requests + kAheadAtLeast +
+                             kAheadPerUser * plan.concurrency);
+}
+
 // The server is quiet, its cache empty if that was asked for.
 void Settle(const RunOptions& options, const Surroundings& surroundings, HttpClient& client,
             Display& display) {
@@ -322,7 +332,7 @@ absl::StatusOr<CellResult> RunCell(const RunOptions& options, const CellPlan& pl
   LoadOutcome outcome;
   {
     Display display(StyleOf(options), plan.Name(), live, plan.load.duration_ns.value_or(0));
-    SessionQueue sessions([&maker] { return maker.Next(); }, kAheadBytes);
+    SessionQueue sessions([&maker] { return maker.Next(); }, kAheadBytes, SessionsAhead(plan));
     sessions.WaitUntilFilled();
     Settle(options, surroundings, client, display);
     ServerInfo server(client, {surroundings.targets.front(), options.headers});

@@ -5,8 +5,10 @@
 namespace fulgur::bench {
 
 SessionQueue::SessionQueue(std::function<std::optional<PlannedSession>()> make,
-                           size_t capacity_bytes)
-    : make_(std::move(make)), capacity_bytes_(capacity_bytes) {
+                           size_t capacity_bytes, size_t capacity_sessions)
+    : make_(std::move(make)),
+      capacity_bytes_(capacity_bytes),
+      capacity_sessions_(capacity_sessions) {
   thread_ = std::thread([this] { Fill(); });
 }
 
@@ -17,6 +19,10 @@ SessionQueue::~SessionQueue() {
   }
   changed_.notify_all();
   thread_.join();
+}
+
+bool SessionQueue::IsFull() const {
+  return bytes_ >= capacity_bytes_ || sessions_.size() >= capacity_sessions_;
 }
 
 void SessionQueue::Fill() {
@@ -30,14 +36,14 @@ void SessionQueue::Fill() {
       complete_ = true;
     }
     changed_.notify_all();
-    changed_.wait(lock, [this] { return stopping_ || complete_ || bytes_ < capacity_bytes_; });
+    changed_.wait(lock, [this] { return stopping_ || complete_ || !IsFull(); });
     if (stopping_ || complete_) return;
   }
 }
 
 void SessionQueue::WaitUntilFilled() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return complete_ || bytes_ >= capacity_bytes_; });
+  changed_.wait(lock, [this] { return complete_ || IsFull(); });
 }
 
 std::optional<PlannedSession> SessionQueue::TryTake() {

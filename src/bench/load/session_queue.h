@@ -1,5 +1,5 @@
 // Sessions made ahead of their time by a thread of its own, so that making prompts never delays a
-// send. Holds a bounded number of bytes.
+// send. Holds a bounded number of sessions and bytes.
 #pragma once
 
 #include <condition_variable>
@@ -17,7 +17,8 @@ namespace fulgur::bench {
 class SessionQueue {
  public:
   // `make` gives the next session, or none at the end; it is called from the queue's thread only.
-  SessionQueue(std::function<std::optional<PlannedSession>()> make, size_t capacity_bytes);
+  SessionQueue(std::function<std::optional<PlannedSession>()> make, size_t capacity_bytes,
+               size_t capacity_sessions);
   ~SessionQueue();
   SessionQueue(const SessionQueue&) = delete;
   SessionQueue& operator=(const SessionQueue&) = delete;
@@ -31,9 +32,11 @@ class SessionQueue {
 
  private:
   void Fill();
+  bool IsFull() const;  // mutex_ is held
 
   const std::function<std::optional<PlannedSession>()> make_;
   const size_t capacity_bytes_;
+  const size_t capacity_sessions_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<PlannedSession> sessions_;  // guarded by mutex_, as all below

@@ -3,9 +3,10 @@
 namespace fulgur::bench {
 
 void SseMessages::Feed(std::string_view bytes, int64_t now_ns) {
-  now_ns_ = now_ns;
-  if (after_return_ && bytes.starts_with('\n')) bytes.remove_prefix(1);
-  if (!bytes.empty()) after_return_ = false;
+  if (after_return_ && !bytes.empty()) {
+    after_return_ = false;
+    if (bytes[0] == '\n') bytes.remove_prefix(1);
+  }
   while (!bytes.empty()) {
     const size_t end = bytes.find_first_of("\r\n");
     if (line_.empty()) line_ns_ = now_ns;

@@ -164,9 +164,12 @@ TEST(Dataset, TraceIsCutShiftedAndSpedUp) {
                      .hash_ids = {}});
   }
   trace[2].input_length = 1000;
-  const auto selected = SelectTrace(
-      trace,
-      {.speedup = 2.0, .start_offset_ms = 1000.0, .end_offset_ms = 5000.0, .max_input = 100});
+  TraceOptions options;
+  options.speedup = 2.0;
+  options.start_offset_ms = 1000.0;
+  options.end_offset_ms = 5000.0;
+  options.max_input = 100;
+  const auto selected = SelectTrace(trace, options);
   ASSERT_EQ(selected.size(), 3U);
   EXPECT_EQ(selected[0].timestamp_ms, 0.0);
   EXPECT_EQ(selected[1].input_length, 100);

@@ -8,6 +8,7 @@
 
 #include "bench/stats/log_histogram.h"
 #include "bench/stats/request_metrics.h"
+#include "bench/stats/timeline.h"
 
 namespace fulgur::bench {
 namespace {
@@ -26,6 +27,7 @@ struct RunAccumulator::Sample {
   std::vector<double> chunk_gaps;  // moved into the histogram when there are too many
   LogHistogram many_chunk_gaps;
   std::vector<double> error_inputs;
+  std::vector<RequestSpan> spans;  // all requests
   int64_t valid = 0;
   int64_t failed = 0;
   int64_t unfinished = 0;
@@ -116,6 +118,11 @@ void AddTotals(const Sample& sample, MetricMap& metrics) {
   total("total_usage_completion_tokens", "usage_completion_tokens");
   total("total_usage_total_tokens", "usage_total_tokens");
   total("total_usage_reasoning_tokens", "usage_reasoning_tokens");
+  const double prompts = SumOf(sample, "usage_prompt_tokens");
+  if (prompts > 0 && sample.values.contains("usage_prompt_cache_read_tokens")) {
+    metrics["overall_usage_prompt_cache_read_pct"] =
+        Scalar(SumOf(sample, "usage_prompt_cache_read_tokens") / prompts * 100.0, "%");
+  }
 }
 
 void AddCounts(const Sample& sample, MetricMap& metrics) {
@@ -229,6 +236,7 @@ void RunAccumulator::Add(const RequestRecord& record) {
   for (const auto& [tag, value] : ComputeScheduleMetrics(record).values) {
     sample_->schedule[tag].push_back(value);
   }
+  sample_->spans.push_back(ToSpan(record));
   if (record.valid()) return sample_->AddValid(record, objectives_);
   ++sample_->failed;
   if (record.input_tokens) {
@@ -247,6 +255,7 @@ MetricMap RunAccumulator::Compute(const RunWindow& window) const {
   AddPerUserRates(sample, metrics);
   if (!objectives_.empty()) AddGoodput(sample, window_s, metrics);
   AddFailureInflated(sample, metrics);
+  AddTimelineMetrics(sample.spans, window.start_ns, window.end_ns, metrics);
   return metrics;
 }
 
