@@ -55,6 +55,14 @@ class ResultsTest(unittest.TestCase):
                    "--fail-on=regression")
         self.assertEqual(same.returncode, OK, same.stderr)
 
+    def test_gate_on_failed_requests(self):
+        systems = [f"--system={name}={DATA}/real/mixed" for name in ("old", "new")]
+        self.assertEqual(run("aggregate", *systems, "--max-error-percent=50").returncode, OK)
+        done = run("aggregate", *systems, "--max-error-percent=10")
+        self.assertEqual(done.returncode, GATE)
+        self.assertIn("8 of 24 requests failed, more than 10 %", done.stderr)
+        self.assertIn("16/8 !", done.stdout)
+
     def test_partial(self):
         system = self.folder / "new"
         shutil.copytree(DATA / "real/mixed", system / "chat-c2")

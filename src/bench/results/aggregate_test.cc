@@ -43,11 +43,10 @@ Comparison Published() {
   return Compare(options);
 }
 
-const Contrast& Headline(const Comparison& comparison, const char* scenario, int64_t concurrency) {
+Contrast Headline(const Comparison& comparison, const char* scenario, int64_t concurrency) {
   const Contrast* contrast = comparison.FindContrast(scenario, concurrency, kHeadlineTag, "avg");
-  static const Contrast kNone;
   EXPECT_NE(contrast, nullptr) << scenario << concurrency;
-  return contrast == nullptr ? kNone : *contrast;
+  return contrast == nullptr ? Contrast() : *contrast;
 }
 
 std::map<Verdict, int> Verdicts(const Comparison& comparison) {
@@ -368,6 +367,29 @@ TEST_F(FolderTest, OneSystemThatCannotBeReadLeavesTheOther) {
   EXPECT_EQ(comparison.cells.size(), 1U);
   ASSERT_FALSE(comparison.problems.empty());
   EXPECT_THAT(comparison.problems[0], HasSubstr("neither a folder nor a file"));
+}
+
+TEST_F(FolderTest, AFolderMayBeTheCellItself) {
+  WriteCell("old/night-c6", 30, 20, 1);
+  WriteCell("new/night-c6", 45, 20, 2);
+  AggregateOptions options;
+  options.systems = {System("old", root_ / "old/night-c6/"), System("new", root_ / "new/night-c6")};
+  EXPECT_EQ(Headline(Compare(options), "night", 6).verdict, Verdict::kImproved);
+}
+
+TEST_F(FolderTest, FlatFilesInFoldersOfScenarios) {
+  const auto flat = [this](const char* system, double rate) {
+    WriteCell(fs::path(system) / "draft", rate, 20, 1);
+    fs::create_directories(root_ / system / "sum");
+    fs::rename(root_ / system / "draft/profile_export_aiperf.json",
+               root_ / system / "sum/c16.json");
+    fs::rename(root_ / system / "draft/profile_export.jsonl", root_ / system / "sum/c16.jsonl");
+  };
+  flat("old", 30);
+  flat("new", 20);
+  const Contrast& contrast = Headline(Compare(Options()), "sum", 16);
+  EXPECT_EQ(contrast.verdict, Verdict::kRegression);
+  EXPECT_TRUE(contrast.interval.has_value());
 }
 
 TEST_F(FolderTest, AManifestOverridesGuessing) {

@@ -176,6 +176,14 @@ void AddManifestEntry(const JsonObject& entry, const fs::path& folder, const std
   AddFile(folder / path, path, {TextAt(entry, "scenario"), IntegerAt(entry, "concurrency")}, found);
 }
 
+// The path below the folder; where the folder is a cell itself, with its name in front.
+std::string PlaceOf(const fs::path& file, const fs::path& folder) {
+  std::error_code error;
+  const fs::path below = fs::relative(file, folder, error);
+  if (below.has_parent_path()) return below.string();
+  return ((folder / "").parent_path().filename() / below).string();
+}
+
 // A single file: a manifest, a reference, or one result.
 absl::Status AddSingleFile(const fs::path& file, const std::string& system, SystemResults& found) {
   const auto document = io::JsonDocument::ReadFile(file.string());
@@ -206,7 +214,7 @@ absl::StatusOr<SystemResults> FindResults(const fs::path& path, const std::strin
   SystemResults found;
   if (fs::is_directory(path, error)) {
     for (const fs::path& file : CandidateFiles(path, found.problems)) {
-      AddFile(file, fs::relative(file, path, error).string(), PathHints(), found);
+      AddFile(file, PlaceOf(file, path), PathHints(), found);
     }
   } else if (fs::exists(path, error)) {
     RETURN_IF_ERROR(AddSingleFile(path, system, found));
