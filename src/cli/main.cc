@@ -33,6 +33,7 @@ constexpr Subcommand kSubcommands[] = {
     {"chat", &RunChat, "talk to a server from the terminal"},
     {"bench", &RunBench, "measure a server: load, results, reports"},
     {"sample", &RunSample, "sample the utilisation of accelerators and host"},
+    {"eval", &RunEval, "ask a server questions with known answers"},
     {"deploy", &RunDeploy, "write and check deployments with vLLM-Ascend"},
     {"version", &RunVersion, "print the version"},
     {"help", &RunHelp, "print this; --markdown en|zh prints the docs page of the serve flags"},

@@ -112,6 +112,7 @@ absl::StatusOr<Backend> StartModel(ServeOptions& options, const text::Tokenizer*
   ASSIGN_OR_RETURN(model::Weights weights, MakeWeights(options, config));
   spdlog::info("weights: {:.3f} GB in memory",
                static_cast<double>(weights.storage->size_bytes()) / 1e9);
+  options.engine.log = [](const std::string& note) { spdlog::warn("{}", note); };
   ASSIGN_OR_RETURN(
       engine::ModelEngine model,
       engine::CreateModelEngine(options.engine, config, std::move(weights), base::DetectMachine()));

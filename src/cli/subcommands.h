@@ -16,6 +16,7 @@ struct Invocation {
 int RunServe(const Invocation& invocation);
 int RunChat(const Invocation& invocation);
 int RunSample(const Invocation& invocation);
+int RunEval(const Invocation& invocation);
 int RunDeploy(const Invocation& invocation);
 int RunBench(const Invocation& invocation);
 
