@@ -165,6 +165,13 @@ int RunRender(const Invocation& invocation) {
 deploy::FlagSyntax ServeSyntax() {
   deploy::FlagSyntax syntax;
   syntax.count = [](std::string_view text) { return ParseCount(text); };
+  syntax.check_number = [](std::string_view spelling, const std::string& value) -> absl::Status {
+    ASSIGN_OR_RETURN(const FlagOccurrence found, ResolveFlag(ServeFlags(), spelling));
+    const FlagType type = found.flag->type;
+    const bool is_number =
+        type == FlagType::kInt || type == FlagType::kCount || type == FlagType::kFloat;
+    return is_number ? ParseFlagData(*found.flag, spelling, {value}).status() : absl::OkStatus();
+  };
   syntax.shape = [](std::string_view spelling) -> absl::StatusOr<deploy::FlagShape> {
     ASSIGN_OR_RETURN(const FlagOccurrence found, ResolveFlag(ServeFlags(), spelling));
     deploy::FlagShape shape;

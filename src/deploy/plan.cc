@@ -29,6 +29,8 @@ struct Shape {
   int64_t block = 128;
   bool prefix_cache = false;
   bool one_rank_per_command = false;
+  bool int8_indexer = true;
+  int hccl_buffer_mb = 1024;
 };
 
 struct Recipe {
@@ -82,11 +84,13 @@ Recipe PairOnA3() {
   prefill.max_model_len = kLongestContext;
   prefill.sequences = 16;
   prefill.block = 32;
+  prefill.hccl_buffer_mb = 1800;
   prefill.prefix_cache = true;
   Shape decode = Side("decode", 1, 1, 16, 1);
   decode.max_model_len = kLongestContext;
   decode.sequences = 60;
   decode.block = 32;
+  decode.hccl_buffer_mb = 2400;
   return {"pd-a3-1p1d", "dspark", prefill, decode};
 }
 
@@ -113,11 +117,19 @@ Recipe MillionOnA2() {
   return {"pd-1m", "mtp", prefill, decode};
 }
 
+// The deployment that was measured against its baseline, kept as it was measured.
+Shape MeasuredNode() {
+  Shape shape = Mixed(4, 4);
+  shape.int8_indexer = false;
+  return shape;
+}
+
 Recipe RecipeOf(std::string_view name, Target target) {
-  const Shape whole_node = target == Target::kA3 ? Mixed(4, 4) : Mixed(1, 8);
-  if (name == "single-tp4dp4") return SingleNode(name, "none", Mixed(4, 4));
+  const bool a3 = target == Target::kA3;
+  const Shape whole_node = a3 ? Mixed(4, 4) : Mixed(1, 8);
+  if (name == "single-tp4dp4") return SingleNode(name, "none", MeasuredNode());
   if (name == "single-tp8") return SingleNode(name, "none", Mixed(1, 8));
-  if (name == "dspark") return SingleNode(name, "dspark", whole_node);
+  if (name == "dspark") return SingleNode(name, "dspark", a3 ? MeasuredNode() : whole_node);
   if (name == "mtp") return SingleNode(name, "mtp", whole_node);
   if (name == "1m") return LongContext(name);
   if (name == "pd-a3-1p1d") return PairOnA3();
@@ -257,6 +269,7 @@ class FlagWriter {
     AddNumber("--max-num-seqs", Sequences());
     Add("--gpu-memory-utilization", decodes ? "0.95" : "0.9");
     AddNumber("--block-size", shape_.block);
+    if (shape_.int8_indexer) Add("--attention_config.indexer_kv_dtype", "int8");
     if (!shape_.prefix_cache) Add("--no-enable-prefix-caching");
     if (shape_.role != "mixed") Add("--no-disable-hybrid-kv-cache-manager");
     if (shape_.role != "prefill") Add("--async-scheduling");
@@ -318,9 +331,14 @@ std::vector<std::pair<std::string, std::string>> EnvironmentOf(const Shape& shap
       {"OMP_PROC_BIND", "false"},
       {"OMP_NUM_THREADS", "10"},
       {"PYTORCH_NPU_ALLOC_CONF", "expandable_segments:True"},
-      {"HCCL_BUFFSIZE", "1024"},
+      {"HCCL_BUFFSIZE", std::to_string(shape.hccl_buffer_mb)},
       {"TASK_QUEUE_ENABLE", "1"},
       {"HCCL_OP_EXPANSION_MODE", "AIV"}};
+  if (p.speculation == "dspark" && shape.role == "mixed") {
+    // Early images of the 0731 release ask for them; later ones do not look.
+    environment.emplace_back("VLLM_ASCEND_ENABLE_DSPARK", "1");
+    environment.emplace_back("VLLM_ASCEND_APPLY_DSV4_PATCH", "1");
+  }
   if (shape.prefix_cache) {
     environment.emplace_back("VLLM_PREFIX_CACHE_RETENTION_INTERVAL",
                              std::to_string(128 * shape.block));

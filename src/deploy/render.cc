@@ -143,44 +143,6 @@ std::string NodeTable(const DeployPlan& plan, bool english) {
   return text;
 }
 
-std::string Steps(const DeployPlan& plan, bool english) {
-  const bool pair = plan.disaggregated;
-  const auto choose = [&](const char* en, const char* zh) { return english ? en : zh; };
-  std::string text;
-  text +=
-      pair ? choose(
-                 "2. Copy each node's folder to its host. There, in it: `./pull.sh`, then "
-                 "`./launch.sh`. All "
-                 "nodes of one side must be started: they wait for each other. Expected at the "
-                 "end: `port "
-                 "7100 serves after ... s`.\n"
-                 "3. On the proxy's host: `./proxy.sh`.\n",
-                 "2. 把各节点目录复制到对应主机，在其中执行 `./pull.sh`，再执行 "
-                 "`./launch.sh`。同一侧的所有节点都要启动，"
-                 "它们会互相等待。预期最后输出：`port 7100 serves after ... s`。\n"
-                 "3. 在代理主机上执行 `./proxy.sh`。\n")
-           : choose(
-                 "2. Copy this folder to the inference host. There: `./pull.sh`, then "
-                 "`./launch.sh`. Expected "
-                 "after about ten minutes: `port ... serves after ... s`.\n"
-                 "3. The scripts run in the container from `/deploy`; nothing is copied into it.\n",
-                 "2. 把本目录复制到推理主机，执行 `./pull.sh`，再执行 "
-                 "`./launch.sh`。约十分钟后预期输出："
-                 "`port ... serves after ... s`。\n"
-                 "3. 脚本在容器内从 `/deploy` 运行，不会复制进容器。\n");
-  text += choose(
-      "4. `./verify.sh`: the answer goes on with \" Paris\".\n"
-      "5. On each inference host, while the benchmark runs: `./sample.sh TAG`; it ends with "
-      "`fulgur "
-      "sample --stop TAG`.\n"
-      "6. On the test host: `./bench.sh`; for a first try `SUITE=smoke ./bench.sh try`.\n",
-      "4. `./verify.sh`：回答应以 \" Paris\" 接续。\n"
-      "5. 基准测试期间，在每台推理主机上执行 `./sample.sh TAG`；用 `fulgur sample --stop TAG` "
-      "结束。\n"
-      "6. 在测试主机上执行 `./bench.sh`；首次尝试用 `SUITE=smoke ./bench.sh try`。\n");
-  return text;
-}
-
 std::string Readme(const DeployPlan& plan, bool english) {
   const Parameters& p = plan.parameters;
   Values values = CommonValues(plan);
@@ -196,7 +158,10 @@ std::string Readme(const DeployPlan& plan, bool english) {
           : fmt::format(fmt::runtime(english ? "{}, {} draft tokens" : "{}，{} 个草稿 token"),
                         p.speculation, *p.depth);
   values["NODES"] = NodeTable(plan, english);
-  values["STEPS"] = Steps(plan, english);
+  const std::string_view start = plan.disaggregated
+                                     ? (english ? kStartNodesEnglish : kStartNodesChinese)
+                                     : (english ? kStartNodeEnglish : kStartNodeChinese);
+  values["START"] = std::string(start);
   return FillTemplate(english ? kReadmeEnglish : kReadmeChinese, values);
 }
 

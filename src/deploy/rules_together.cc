@@ -47,6 +47,15 @@ void CheckInstances(const ServeCommand& a, const ServeCommand& b, Findings& find
   if (AreOneGroup(a, b)) return;
   Reporter report(b, findings);
   const int line = b.LineOf(kTransfer);
+  const auto address = a.Text("data-parallel-address");
+  const auto rank = a.Text("data-parallel-rank");
+  if (address && rank && address == b.Text("data-parallel-address")) {
+    report.Error(
+        "rank-twice", b.line,
+        fmt::format("rank {} of the group at {} is also started by {}", *rank, *address, a.file),
+        "count --dp-rank-start on from node to node");
+    return;
+  }
   const std::string id_a = LooseText(a.Json(kTransfer).value("engine_id", Json()));
   const std::string id_b = LooseText(b.Json(kTransfer).value("engine_id", Json()));
   if (!id_a.empty() && id_a == id_b) {
@@ -78,6 +87,12 @@ void CheckSame(const ServeCommand& prefill, const ServeCommand& decode, Findings
                  fmt::format("--{} is {} here and {} on the prefill node {}", flag,
                              d.value_or("not given"), p.value_or("not given"), prefill.file),
                  "make them equal: caches of different layout do not fit each other");
+  }
+  if (prefill.Json("attention-config") != decode.Json("attention-config")) {
+    report.Error(
+        "prefill-decode-differ", decode.LineOf("attention-config"),
+        fmt::format("--attention-config differs from that of the prefill node {}", prefill.file),
+        "make them equal: caches of different layout do not fit each other");
   }
   const Json sizes_p = prefill.Json(kTransfer).value("kv_connector_extra_config", Json::object());
   const Json sizes_d = decode.Json(kTransfer).value("kv_connector_extra_config", Json::object());

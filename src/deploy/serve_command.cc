@@ -98,6 +98,7 @@ class CommandReader {
         break;
       case FlagShape::Kind::kValue:
         setting.value = values[0].text;
+        if (!setting.unknown) CheckNumber(spelling, values[0]);
         break;
       case FlagShape::Kind::kList:
         setting.value = Json::array();
@@ -107,6 +108,12 @@ class CommandReader {
         StoreJson(shape, spelling, values[0], setting);
         break;
     }
+  }
+
+  void CheckNumber(const std::string& spelling, const ShellWord& value) {
+    const absl::Status status = syntax_.check_number(spelling, value.text);
+    if (status.ok()) return;
+    Report("value-not-accepted", value.line, std::string(status.message()), "correct the number");
   }
 
   void StoreJson(const FlagShape& shape, const std::string& spelling, const ShellWord& word,

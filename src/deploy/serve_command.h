@@ -32,6 +32,8 @@ struct FlagSyntax {
   // The error says what was probably meant.
   std::function<absl::StatusOr<FlagShape>(std::string_view spelling)> shape;
   std::function<std::optional<int64_t>(std::string_view)> count;  // "128k"
+  // Whether a flag for numbers accepts a value; the error says what it accepts. OK for others.
+  std::function<absl::Status(std::string_view spelling, const std::string& value)> check_number;
 };
 
 struct FlagSetting {

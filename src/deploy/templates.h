@@ -16,6 +16,10 @@ extern const std::string_view kProxyScript;   // on the proxy's host
 extern const std::string_view kSampleScript;  // on the inference host
 extern const std::string_view kBenchScript;   // on the test host
 extern const std::string_view kVerifyScript;  // anywhere
+extern const std::string_view kStartNodeEnglish;  // steps of the READMEs
+extern const std::string_view kStartNodeChinese;
+extern const std::string_view kStartNodesEnglish;
+extern const std::string_view kStartNodesChinese;
 extern const std::string_view kReadmeEnglish;
 extern const std::string_view kReadmeChinese;
 

@@ -199,6 +199,7 @@ class SingleNodeTest(Folder):
                          ("131072", "128", "32"))
         self.assertEqual(given["--served-model-name"], "dsv4")
         self.assertNotIn("--model-loader-extra-config", given)
+        self.assertNotIn("--attention_config.indexer_kv_dtype", given)  # as it was measured
 
         again = self.run_script(os.path.join(output, "launch.sh"))
         self.assertEqual(again.returncode, 1)
@@ -295,6 +296,7 @@ class DisaggregatedTest(Folder):
         self.assertEqual([ports[f"prefill-{i}"]["kv_port"] for i in range(4)], ["30000", "30100", "30200", "30300"])
         self.assertEqual({ports[f"decode-{i}"]["kv_port"] for i in range(4)}, {"30400"})
         self.assertEqual({ports[f"decode-{i}"]["engine_id"] for i in range(4)}, {"4"})
+        self.assertEqual({given["--attention_config.indexer_kv_dtype"] for given in four.values()}, {"int8"})
 
     def test_the_proxy_knows_every_rank(self):
         output = self.render("a2", "pd-a2-4p1d", MTP_MODEL, EIGHT)

@@ -100,6 +100,7 @@ TEST_F(SamplerTest, WritesHeaderTicksAndFooter) {
 }
 
 TEST_F(SamplerTest, TicksStayOnTheGrid) {
+  const absl::Time start = absl::Now();
   auto sampler = Sampler::Start(Options("grid"));
   ASSERT_TRUE(sampler.ok());
   absl::SleepFor(absl::Seconds(2));
@@ -115,7 +116,8 @@ TEST_F(SamplerTest, TicksStayOnTheGrid) {
     const double ticks = static_cast<double>(deadline - first) / 50e6;
     EXPECT_NEAR(ticks, std::round(ticks), 0.02) << i;
   }
-  EXPECT_NEAR(static_cast<double>(summary->num_ticks + summary->num_missed), 40, 1);
+  const double due = absl::FDivDuration(absl::Now() - start, absl::Milliseconds(50));
+  EXPECT_NEAR(static_cast<double>(summary->num_ticks + summary->num_missed), due, 2);
   std::cout << "mean period " << summary->mean_period_ms << " ms, p99 " << summary->p99_period_ms
             << " ms, missed " << summary->num_missed << std::endl;
 }
@@ -177,13 +179,15 @@ TEST_F(SamplerTest, DevicesInBothFormats) {
 }
 
 TEST_F(SamplerTest, EnergyIsPowerOverTime) {
+  const absl::Time start = absl::Now();
   auto sampler = Sampler::Start(WithDevices("energy"));
   ASSERT_TRUE(sampler.ok());
   absl::SleepFor(absl::Seconds(1));
   const auto summary = (*sampler)->Stop();
   ASSERT_TRUE(summary.ok());
   // 182.0 W + 182.1 W; the first tick may come before the first reading.
-  EXPECT_NEAR(*summary->device_energy_j, 364.1, 60);
+  const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  EXPECT_NEAR(*summary->device_energy_j, 364.1 * seconds, 60);
 }
 
 TEST_F(SamplerTest, WhatItRefuses) {
