@@ -18,7 +18,7 @@ def pytest_addoption(parser):
 def fulgur(pytestconfig):
     def run(*words, expect=0):
         done = subprocess.run([pytestconfig.getoption("--fulgur"), *map(str, words)],
-                              capture_output=True, text=True, timeout=120)
+                              capture_output=True, text=True, timeout=120, cwd=ROOT)
         assert done.returncode == expect, (words, done.returncode, done.stdout, done.stderr)
         return done
 

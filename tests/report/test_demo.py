@@ -20,7 +20,7 @@ def test_demo_goes_all_the_way(pytestconfig, tmp_path):
     assert {cell["system"] for cell in told["cells"]} == {"baseline", "speculative"}
     assert all(cell["errors"] == 0 for cell in told["cells"])
     speedups = [c["speedup"] for c in told["contrasts"]
-                if c["tag"] == "output_token_throughput_per_user" and c["statistic"] == "avg"]
+                if c["metric"] == "output_token_throughput_per_user" and c["statistic"] == "avg"]
     assert len(speedups) == 3 and all(1.5 < s < 3 for s in speedups)
     assert len(openpyxl.load_workbook(tmp_path / "report.xlsx").sheetnames) == 5
     page = (tmp_path / "report.html").read_text()
