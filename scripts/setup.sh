@@ -11,7 +11,7 @@ build_packages=(
 )
 test_packages=(
   libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev
-  clang-format clang-tidy libclang-rt-14-dev valgrind curl python3 python3-venv
+  clang-format clang-tidy libclang-rt-14-dev valgrind shellcheck curl python3 python3-venv
   libreoffice-calc-nogui
 )
 
