@@ -11,7 +11,8 @@ namespace {
 // A capacity below the last one must promise that much more: no flapping between equal plans.
 constexpr double kStay = 1.01;
 constexpr int32_t kStepsBetweenProbes = 16;
-constexpr double kMaxCredit = 4.0;  // steps' worth of probing that may be saved up
+constexpr double kDearestProbe = 8.0;  // in plain steps
+constexpr double kMaxCredit = 4.0;     // steps' worth of probing that may be saved up
 
 template <typename Candidate>
 bool Before(const Candidate& a, const Candidate& b) {
@@ -315,7 +316,9 @@ bool VerifyPlanner::ProbeDrafting(std::span<const DraftOffer> offers) {
   const int64_t wanted = (could + 3) / 4;
   if (wanted == 0) return false;
   const int32_t width = options_.max_drafts;
-  if (!Pay(costs_.Draft(wanted, width) + MsOfDrafts(wanted * width))) return false;
+  // Bounded, so that a cost which was measured far too high is found out some day.
+  const double ms = costs_.Draft(wanted, width) + MsOfDrafts(wanted * width);
+  if (!Pay(std::min(ms, kDearestProbe * decode_ms_[0]))) return false;
   for (int64_t left = wanted; left > 0; ++next_probed_) {
     const size_t i = next_probed_ % offers.size();
     if (offers[i].cap == 0) continue;
