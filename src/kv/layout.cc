@@ -19,6 +19,7 @@ int64_t Append(int64_t* end, int64_t bytes) {
 
 Layout::Layout(const LayoutParams& params) : params_(params) {
   for (const int64_t ratio : params.ratios) layers_.push_back(PlaceLayer(ratio));
+  draft_offset_ = Append(&slot_bytes_, params.draft_bytes);
 }
 
 CompressorRing Layout::PlaceRing(int64_t ratio, int64_t dim) {

@@ -23,7 +23,8 @@ struct LayoutParams {
   int64_t head_dim = 0;
   int64_t index_head_dim = 0;
   int64_t sliding_window = 0;
-  int64_t lookahead = 0;  // tokens that may be written ahead of the accepted ones (drafts)
+  int64_t lookahead = 0;    // tokens that may be written ahead of the accepted ones (drafts)
+  int64_t draft_bytes = 0;  // of a slot, for what a drafter keeps beside its layers' windows
   kernels::RowFormat row_format = kernels::RowFormat::kBf16;        // windows, compressed rows
   kernels::RowFormat key_format = kernels::RowFormat::kInt8Scaled;  // indexer keys
 };
@@ -58,6 +59,7 @@ class Layout {
   int64_t num_layers() const { return static_cast<int64_t>(layers_.size()); }
   int64_t page_bytes() const { return page_bytes_; }
   int64_t slot_bytes() const { return slot_bytes_; }
+  int64_t draft_offset() const { return draft_offset_; }  // slot: [draft_bytes]
   int64_t window_rows() const { return params_.sliding_window + params_.lookahead; }
   int64_t row_bytes() const { return kernels::RowBytes(params_.row_format, params_.head_dim); }
   int64_t key_bytes() const {
@@ -75,6 +77,7 @@ class Layout {
   LayoutParams params_;
   int64_t page_bytes_ = 0;
   int64_t slot_bytes_ = 0;
+  int64_t draft_offset_ = 0;
   std::vector<LayerLayout> layers_;
 };
 

@@ -79,8 +79,37 @@ SequenceRows Drafter::MakeRows(const SequenceRows& sequence, int64_t first_posit
   return rows;
 }
 
-int64_t Drafter::ContextCount(const DraftRows& rows) const {
-  return std::min<int64_t>(rows.num_accepted, config_.sliding_window);
+int32_t Drafter::TokenBehind(const DraftRows& rows, int64_t row) const {
+  if (row + 1 == rows.num_accepted) return rows.next_token;
+  return tokens_[static_cast<size_t>(SequenceOf(rows).first_row + row + 1)];
+}
+
+void Drafter::Keep(const DraftRows& rows, const PendingRows& pending) const {
+  const int64_t place = pending.count();
+  std::copy_n(Inputs(rows, 0), rows.num_accepted * DraftInputs(config_), pending.inputs(place));
+  for (int64_t i = 0; i < rows.num_accepted; ++i) *pending.token(place + i) = TokenBehind(rows, i);
+  pending.Set(NextPosition(rows), place + rows.num_accepted);
+}
+
+std::optional<Drafter::ContextRange> Drafter::TakeContext(const DraftRows& rows) const {
+  const SequenceRows& batch = SequenceOf(rows);
+  std::byte* slot = parts_.store.slot(batch.slot);
+  const PendingRows pending = PendingRows::At(slot + parts_.store.layout().draft_offset(), config_);
+  pending.Expect(batch.first_position);
+  const int64_t total = pending.count() + rows.num_accepted;
+  if (rows.num_drafts == 0 && total <= PendingRows::Room(config_)) {
+    Keep(rows, pending);
+    return std::nullopt;
+  }
+  const int64_t count = std::min(total, config_.sliding_window);
+  const int64_t from_batch = std::min<int64_t>(rows.num_accepted, count);
+  const ContextRange range = {.pending = pending,
+                              .first_pending = total - rows.num_accepted - (count - from_batch),
+                              .num_pending = count - from_batch,
+                              .first = rows.num_accepted - from_batch,
+                              .first_position = NextPosition(rows) - count};
+  pending.Set(NextPosition(rows), 0);
+  return range;
 }
 
 StepContext Drafter::MakeStep(const SequenceViews& views) const {

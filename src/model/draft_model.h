@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "model/drafter.h"
 #include "model/layer_step.h"
 #include "model/model.h"
+#include "model/pending_rows.h"
 #include "model/step_batch.h"
 
 namespace fulgur::model {
@@ -58,8 +60,20 @@ class Drafter {
     int32_t previous = 0;      // the token before the draft that is chosen next
   };
 
-  // Before the drafts: the context of all rows that stand, and whatever precedes slot 0.
+  // The rows of a request whose keys must be written: pending rows [first_pending, first_pending +
+  // num_pending) of its slot, then rows [first, num_accepted) of the batch.
+  struct ContextRange {
+    PendingRows pending;
+    int64_t first_pending = 0;
+    int64_t num_pending = 0;
+    int64_t first = 0;
+    int64_t first_position = 0;  // of the first of all
+  };
+
+  // Before the drafts: the context of the rows that stand, and whatever precedes slot 0.
   virtual void RunContext(std::span<const DraftRows> rows) = 0;
+  // What keys are made of, from row `row` of a request on: [.., DraftInputs].
+  virtual const float* Inputs(const DraftRows& rows, int64_t row) const = 0;
   // The logits of draft `slot` of drafting(slot).
   virtual void RunSlot(int32_t slot) = 0;
   virtual const float* Logits(size_t drafting, int32_t slot) const = 0;
@@ -75,14 +89,15 @@ class Drafter {
   // Rows of a draft block, which reads no pages.
   static SequenceRows MakeRows(const SequenceRows& sequence, int64_t first_position,
                                int64_t first_row, int64_t num_rows);
-  // The batch's token in a row.
-  int32_t token(int64_t row) const { return tokens_[static_cast<size_t>(row)]; }
+  // The token behind row `row` of a request, one of those that stand.
+  int32_t TokenBehind(const DraftRows& rows, int64_t row) const;
   // The position behind the rows that stand, which is that of next_token.
   int64_t NextPosition(const DraftRows& rows) const {
     return SequenceOf(rows).first_position + rows.num_accepted;
   }
-  // How many of the rows that stand have keys that can still be read.
-  int64_t ContextCount(const DraftRows& rows) const;
+  // Takes a request's rows, with those pending; nothing if they only join these. Keys older than
+  // the window are left out: nobody will read them.
+  std::optional<ContextRange> TakeContext(const DraftRows& rows) const;
 
   StepContext MakeStep(const SequenceViews& views) const;
   const DrafterWeights& weights() const { return parts_.weights.drafter; }
@@ -96,6 +111,7 @@ class Drafter {
 
  private:
   void Arrange(std::span<const DraftRows> rows, Drafts& out);
+  void Keep(const DraftRows& rows, const PendingRows& pending) const;
 
   std::vector<int32_t> tokens_;          // of the batch
   std::vector<SequenceRows> sequences_;  // of the batch; their block tables may be gone

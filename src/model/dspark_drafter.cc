@@ -33,7 +33,7 @@ DsparkDrafter::DsparkDrafter(const ModelParts& parts)
   captured_.reserve(sequences);
   context_positions_.reserve(rows);
   context_sequences_.reserve(sequences);
-  features_.reserve(sequences);
+  features_.reserve(2 * sequences);
   key_jobs_.resize(weights().layers.size());
   block_tokens_.reserve(block_rows);
   block_positions_.reserve(block_rows);
@@ -84,7 +84,24 @@ void DsparkDrafter::AfterLayer(int64_t layer, const base::WorkerRank& worker) co
 void DsparkDrafter::RunContext(std::span<const DraftRows> rows) {
   ArrangeContext(rows);
   ArrangeBlocks(rows);
-  parts_.team.Run(context_region_);
+  if (!context_positions_.empty()) parts_.team.Run(context_region_);
+}
+
+const float* DsparkDrafter::Inputs(const DraftRows& rows, int64_t row) const {
+  const Captured& captured = captured_[static_cast<size_t>(rows.sequence)];
+  const int64_t offset = SequenceOf(rows).first_row + row - captured.first_row;
+  CHECK_GE(offset, 0);
+  return scratch_.draft.captured + (captured.place + offset) * feature_width();
+}
+
+// Rows [place, place + count) of the context.
+void DsparkDrafter::AddFeatures(const float* features, int64_t count, int64_t place) {
+  kernels::NormRowsJob gather;
+  gather.x = features;
+  gather.rows = count;
+  gather.cols = feature_width();
+  gather.out = scratch_.draft.inputs.Out(FormatsOf({&weights().main_proj}), place, feature_width());
+  features_.push_back(gather);
 }
 
 void DsparkDrafter::ArrangeContext(std::span<const DraftRows> rows) {
@@ -92,24 +109,17 @@ void DsparkDrafter::ArrangeContext(std::span<const DraftRows> rows) {
   context_sequences_.clear();
   features_.clear();
   for (const DraftRows& row : rows) {
-    const SequenceRows& batch = SequenceOf(row);
-    const Captured& captured = captured_[static_cast<size_t>(row.sequence)];
-    const int64_t count = ContextCount(row);
-    const int64_t first = row.num_accepted - count;
-    const int64_t offset = batch.first_row + first - captured.first_row;
-    CHECK_GE(offset, 0);
+    const std::optional<ContextRange> range = TakeContext(row);
+    if (!range) continue;
     const auto place = static_cast<int64_t>(context_positions_.size());
-    kernels::NormRowsJob gather;
-    gather.x = scratch_.draft.captured + (captured.place + offset) * feature_width();
-    gather.rows = count;
-    gather.cols = feature_width();
-    gather.out =
-        scratch_.draft.inputs.Out(FormatsOf({&weights().main_proj}), place, feature_width());
-    features_.push_back(gather);
-    context_sequences_.push_back(MakeRows(batch, batch.first_position + first, place, count));
-    for (int64_t i = 0; i < count; ++i) {
-      context_positions_.push_back(batch.first_position + first + i);
+    const int64_t from_batch = row.num_accepted - range->first;
+    const int64_t count = range->num_pending + from_batch;
+    if (range->num_pending > 0) {
+      AddFeatures(range->pending.inputs(range->first_pending), range->num_pending, place);
     }
+    AddFeatures(Inputs(row, range->first), from_batch, place + range->num_pending);
+    context_sequences_.push_back(MakeRows(SequenceOf(row), range->first_position, place, count));
+    for (int64_t i = 0; i < count; ++i) context_positions_.push_back(range->first_position + i);
   }
   context_views_.Fill(context_sequences_);
   context_.tokens = std::span(no_tokens_).first(context_positions_.size());

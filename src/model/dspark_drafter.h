@@ -31,10 +31,12 @@ class DsparkDrafter : public Drafter {
 
   void RunContext(std::span<const DraftRows> rows) override;
   void RunSlot(int32_t slot) override;
+  const float* Inputs(const DraftRows& rows, int64_t row) const override;
   const float* Logits(size_t drafting, int32_t slot) const override;
   float Confidence(size_t drafting, int32_t slot, int32_t token) const override;
 
   void ArrangeContext(std::span<const DraftRows> rows);
+  void AddFeatures(const float* features, int64_t count, int64_t place);
   void ArrangeBlocks(std::span<const DraftRows> rows);
 
   // In every worker:
@@ -43,9 +45,7 @@ class DsparkDrafter : public Drafter {
   void RunHead(const base::WorkerRank& worker) const;
   void RunChain(const base::WorkerRank& worker) const;
 
-  int64_t feature_width() const {
-    return static_cast<int64_t>(config_.dspark.target_layers.size()) * config_.hidden_size;
-  }
+  int64_t feature_width() const { return DraftInputs(config_); }
   // Where the results of a draft lie.
   int64_t DraftRow(size_t drafting, int32_t slot) const { return first_draft_[drafting] + slot; }
 

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "model/decoder.h"
+#include "model/pending_rows.h"
 
 namespace fulgur::model {
 
@@ -18,6 +19,7 @@ kv::Layout CacheLayout(const ModelConfig& config, Precision precision, int64_t l
   params.index_head_dim = config.index_head_dim;
   params.sliding_window = config.sliding_window;
   params.lookahead = lookahead;
+  params.draft_bytes = PendingRows::Bytes(config);
   params.row_format = native ? kernels::RowFormat::kBf16 : kernels::RowFormat::kF32;
   params.key_format = native ? kernels::RowFormat::kInt8Scaled : kernels::RowFormat::kF32;
   return kv::Layout(params);

@@ -61,8 +61,8 @@ class Model {
   // Drafts that Propose gives at most for one sequence; 0 without a drafter.
   int64_t max_drafts() const;
 
-  // Only with a drafter, after each Forward and before the next: see drafter.h. Writes the
-  // drafter's part of the slots. The tokens of prompt rows count as known up to num_accepted.
+  // Only with a drafter, once after each Forward: see drafter.h. Writes the drafter's part of the
+  // slots of the sequences that are named; their block tables are not read any more.
   void Propose(std::span<const DraftRows> rows, DraftChooser& chooser, Drafts& out);
 
   // Bytes of step scratch, and what Create would need for these limits.

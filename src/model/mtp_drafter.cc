@@ -32,11 +32,11 @@ MtpDrafter::MtpDrafter(const ModelParts& parts)
     : Drafter(parts),
       context_region_([this](const base::WorkerRank& worker) { RunContextStep(worker); }),
       slot_region_([this](const base::WorkerRank& worker) { RunSlotStep(worker); }),
-      // A sequence of which drafts are wanted has its last row apart from the others.
-      views_(parts.store, parts.config.num_layers, 1, 2 * parts.limits.max_sequences),
+      // A sequence may have rows that waited, rows of the batch, and the last one apart.
+      views_(parts.store, parts.config.num_layers, 1, 3 * parts.limits.max_sequences),
       step_(MakeStep(views_)) {
   const auto rows = static_cast<size_t>(ContextRows(config_, parts.limits));
-  const auto spans = static_cast<size_t>(2 * parts.limits.max_sequences);
+  const auto spans = static_cast<size_t>(3 * parts.limits.max_sequences);
   tokens_.reserve(rows);
   positions_.reserve(rows);
   sequences_.reserve(spans);
@@ -50,21 +50,27 @@ void MtpDrafter::ClearRows() {
   streams_.clear();
 }
 
+const float* MtpDrafter::Inputs(const DraftRows& rows, int64_t row) const {
+  return scratch_.streams + (SequenceOf(rows).first_row + row) * DraftInputs(config_);
+}
+
+// The caller adds the tokens behind the rows.
+void MtpDrafter::AddSpan(const float* streams, const SequenceRows& batch, int64_t position,
+                         int64_t count) {
+  kernels::NormRowsJob job;
+  job.x = streams;
+  job.rows = count * config_.hc_mult;
+  streams_.push_back(job);
+  sequences_.push_back(MakeRows(batch, position, static_cast<int64_t>(positions_.size()), count));
+  for (int64_t i = 0; i < count; ++i) positions_.push_back(position + i);
+}
+
 // Rows [begin, end) of a sequence of the batch.
 void MtpDrafter::AddContext(const DraftRows& rows, int64_t begin, int64_t end) {
   if (begin == end) return;
   const SequenceRows& batch = SequenceOf(rows);
-  kernels::NormRowsJob streams;
-  streams.x = scratch_.streams + (batch.first_row + begin) * config_.hc_mult * config_.hidden_size;
-  streams.rows = (end - begin) * config_.hc_mult;
-  streams_.push_back(streams);
-  sequences_.push_back(MakeRows(batch, batch.first_position + begin,
-                                static_cast<int64_t>(positions_.size()), end - begin));
-  for (int64_t i = begin; i < end; ++i) {
-    positions_.push_back(batch.first_position + i);
-    const bool last = i + 1 == rows.num_accepted;
-    tokens_.push_back(last ? rows.next_token : token(batch.first_row + i + 1));
-  }
+  AddSpan(Inputs(rows, begin), batch, batch.first_position + begin, end - begin);
+  for (int64_t i = begin; i < end; ++i) tokens_.push_back(TokenBehind(rows, i));
 }
 
 void MtpDrafter::FinishRows() {
@@ -89,9 +95,17 @@ void MtpDrafter::RunContext(std::span<const DraftRows> rows) {
     AddContext(request, request.num_accepted - 1, request.num_accepted);
   }
   for (const DraftRows& request : rows) {
-    const int64_t end = request.num_accepted - (request.num_drafts > 0 ? 1 : 0);
-    AddContext(request, request.num_accepted - ContextCount(request), end);
+    const std::optional<ContextRange> range = TakeContext(request);
+    if (!range) continue;
+    if (range->num_pending > 0) {
+      AddSpan(range->pending.inputs(range->first_pending), SequenceOf(request),
+              range->first_position, range->num_pending);
+      const int32_t* tokens = range->pending.token(range->first_pending);
+      tokens_.insert(tokens_.end(), tokens, tokens + range->num_pending);
+    }
+    AddContext(request, range->first, request.num_accepted - (request.num_drafts > 0 ? 1 : 0));
   }
+  if (tokens_.empty()) return;
   FinishRows();
   parts_.team.Run(context_region_);
   const size_t count = drafting(0).size();

@@ -21,10 +21,12 @@ class MtpDrafter : public Drafter {
  private:
   void RunContext(std::span<const DraftRows> rows) override;
   void RunSlot(int32_t slot) override;
+  const float* Inputs(const DraftRows& rows, int64_t row) const override;
   const float* Logits(size_t drafting, int32_t slot) const override;
   float Confidence(size_t drafting, int32_t slot, int32_t token) const override;
 
   void ClearRows();
+  void AddSpan(const float* streams, const SequenceRows& batch, int64_t position, int64_t count);
   void AddContext(const DraftRows& rows, int64_t begin, int64_t end);
   void FinishRows();
   void FeedBack();

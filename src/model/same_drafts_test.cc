@@ -1,6 +1,6 @@
 // Drafts are bit for bit the same whatever happened before: prompts in chunks, drafts accepted and
-// rejected in any pattern, other sequences in the batch, steps without drafts, restarts in other
-// slots, more workers.
+// rejected in any pattern, other sequences in the batch, steps without drafts, restarts and moves
+// to other slots, more workers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -113,6 +113,13 @@ void ExpectDrafts(const TestModel::Proposal& found, const std::vector<DraftRows>
   }
 }
 
+void Copy(const TestModel& model, int32_t from, int32_t to) {
+  model.store().CopySlot(from, to);
+  for (size_t i = 0; i < model.pages(from).size(); ++i) {
+    model.store().CopyPage(model.pages(from)[i], model.pages(to)[i]);
+  }
+}
+
 class SameDrafts : public ::testing::TestWithParam<Case> {
  protected:
   // Runs all texts to their ends in random steps; every draft must be as expected.
@@ -130,6 +137,10 @@ class SameDrafts : public ::testing::TestWithParam<Case> {
         if (Draw(random, 0, 19) == 0) {  // preempted, and taken up again elsewhere
           std::swap(progress[s].slot, free_slot);
           progress[s].done = 0;
+        }
+        if (Draw(random, 0, 9) == 0) {  // moved as it is
+          Copy(model, progress[s].slot, free_slot);
+          std::swap(progress[s].slot, free_slot);
         }
         if (Draw(random, 0, 3) == 0 && !chosen.empty()) continue;
         chosen.push_back(s);

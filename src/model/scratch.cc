@@ -90,6 +90,11 @@ int64_t ContextRows(const ModelConfig& config, const StepLimits& limits) {
                   limits.max_sequences * config.sliding_window + limits.max_logit_rows);
 }
 
+int64_t DraftInputs(const ModelConfig& config) {
+  if (config.drafter == DrafterKind::kMtp) return config.hc_mult * config.hidden_size;
+  return static_cast<int64_t>(config.dspark.target_layers.size()) * config.hidden_size;
+}
+
 int64_t MaxDrafts(const ModelConfig& config, const StepLimits& limits) {
   if (config.drafter == DrafterKind::kNone) return 0;
   const bool dspark = config.drafter == DrafterKind::kDspark;
@@ -102,8 +107,7 @@ Scratch::Scratch(const ModelConfig& config, Precision precision, const StepLimit
   const StepLimits largest = WithDraftRows(config, limits);
   PlaceStep(config, largest, arena);
   if (config.drafter == DrafterKind::kDspark) {
-    const auto targets = static_cast<int64_t>(config.dspark.target_layers.size());
-    draft.captured = arena.Take<float>(ContextRows(config, limits) * targets * config.hidden_size);
+    draft.captured = arena.Take<float>(ContextRows(config, limits) * DraftInputs(config));
   }
   const int64_t shared = arena.mark();
   PlaceAttention(config, largest, arena);

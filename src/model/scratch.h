@@ -94,6 +94,9 @@ struct DraftScratch {
 // read, and rows whose logits are wanted may be drafts that do not stand.
 int64_t ContextRows(const ModelConfig& config, const StepLimits& limits);
 
+// What a drafter reads of a row of the main model: DSpark's targets x H, MTP's S x H.
+int64_t DraftInputs(const ModelConfig& config);
+
 // Drafts of one sequence in a step, at most.
 int64_t MaxDrafts(const ModelConfig& config, const StepLimits& limits);
 
