@@ -433,8 +433,9 @@ TEST(VerifyPlannerSimulation, ComesCloseToTheBestFixedNumber) {
           scene.max_drafts = drafts;
           best = std::max(best, Simulate(scene).rate);
         }
-        // What drafting promises less than 3 % for is left alone.
-        EXPECT_GE(adaptive.rate, 0.95 * best);
+        // Small gains of poor drafts are left alone: it takes 3 % to switch drafting on, and while
+        // it is off its chances are known by probes only.
+        EXPECT_GE(adaptive.rate, 0.93 * best);
       }
     }
   }
