@@ -120,6 +120,10 @@ void Sheet::Widths(const std::vector<double>& widths) {
   }
 }
 
+void Sheet::Height(uint32_t row, double points) {
+  worksheet_set_row(worksheet_, row, points, nullptr);
+}
+
 void Sheet::Freeze(uint32_t row, uint16_t column) {
   worksheet_freeze_panes(worksheet_, row, column);
 }

@@ -53,6 +53,7 @@ class Sheet {
                    const std::string& result, Look look);
   void Title(const std::string& text, uint16_t last_column);
   void Widths(const std::vector<double>& widths);  // from column A
+  void Height(uint32_t row, double points);
   void Freeze(uint32_t row, uint16_t column);
   // Colours cells of a column for which the formula (written for the first row) holds.
   void Highlight(uint32_t first_row, uint32_t last_row, uint16_t column, const std::string& formula,

@@ -1,4 +1,6 @@
 // Sheets 2 and 3: inter-token latency and time to first token.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "bench/report/workbook_sheets.h"
 #include "bench/report/workbook_texts.h"
@@ -147,7 +149,13 @@ void WriteItlSheet(const WorkbookContext& context, Sheet sheet) {
                   absl::StrCat("=AND(ISNUMBER(", cell, "),", cell, "<=-reg_threshold)"), false);
   const uint32_t row = context.last_row() + 3;
   LatencyChart(context, sheet, LXW_CHART_COLUMN, {2, 3}, "ms", false, {row, 0});
-  LatencyChart(context, sheet, LXW_CHART_LINE, {6, 8, 9, 11}, "ms", false, {row, 9});
+  const auto& places = context.facts.places();
+  const bool percentiles = std::any_of(places.begin(), places.end(), [&](const Place& place) {
+    return context.facts.Value(context.facts.treatment(), place, kItl, "p50").has_value();
+  });
+  if (percentiles) {
+    LatencyChart(context, sheet, LXW_CHART_LINE, {6, 8, 9, 11}, "ms", false, {row, 9});
+  }
 }
 
 void WriteTtftSheet(const WorkbookContext& context, Sheet sheet) {

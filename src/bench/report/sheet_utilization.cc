@@ -37,6 +37,8 @@ class UtilizationSheet {
     sheet_.Title(context_.Say(workbook::kUtilizationTitle), 3);
     sheet_.Widths({20, 18, 14, 45, 19, 19, 8, 10, 10, 10, 10, 10, 12, 12, 10, 14, 10, 12, 14});
     sheet_.Freeze(kFirstDataRow, 2);
+    sheet_.Height(kHeaderRow, kHeaderHeight);
+    sheet_.Height(kCellHeaderRow, kHeaderHeight);
     WriteSummary();
     WriteCells();
     WriteSeries();

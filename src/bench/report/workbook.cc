@@ -99,6 +99,7 @@ void WriteColumns(Sheet& sheet, const WorkbookContext& context,
     for (const Place& place : context.facts.places()) columns[i].write(sheet, row++, column, place);
   }
   sheet.Widths(widths);
+  sheet.Height(kHeaderRow, kHeaderHeight);
   sheet.Freeze(kFirstDataRow, 2);
 }
 

@@ -14,6 +14,7 @@ namespace fulgur::bench {
 
 inline constexpr uint32_t kHeaderRow = 2;
 inline constexpr uint32_t kFirstDataRow = 3;
+inline constexpr double kHeaderHeight = 48;  // points: three lines
 
 struct WorkbookContext {
   const Facts& facts;
