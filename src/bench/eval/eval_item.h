@@ -26,16 +26,16 @@ struct EvalItem {
   std::string question = {};              // what replaces {question} in the template
   std::vector<std::string> options = {};  // kLetter, in the order shown
   std::string gold = {};                  // kCode: not used
-  std::string code_head = {};             // kCode: signature and docstring that the answer completes
-  std::string code_tests = {};            // kCode: a program that fails if the answer is wrong
-  std::string entry_point = {};           // kCode: the function's name; may be empty
+  std::string code_head = {};    // kCode: signature and docstring that the answer completes
+  std::string code_tests = {};   // kCode: a program that fails if the answer is wrong
+  std::string entry_point = {};  // kCode: the function's name; may be empty
 };
 
 struct EvalData {
   std::string name = {};  // of the data set
   AnswerKind kind = AnswerKind::kNumber;
   std::vector<EvalItem> items = {};
-  int64_t skipped_rows = 0;   // without the fields that the data set needs
+  int64_t skipped_rows = 0;        // without the fields that the data set needs
   std::string first_problem = {};  // of them, with the line number
 };
 

@@ -11,7 +11,7 @@ namespace fulgur::bench {
 
 struct Grade {
   std::string answer = {};  // as extracted; empty if there is none
-  int tier = 0;        // the extraction rule that hit, from 1; 0: none
+  int tier = 0;             // the extraction rule that hit, from 1; 0: none
   bool parsed = false;
   bool correct = false;
 };

@@ -8,8 +8,8 @@
 
 #include "kernels/attention_keys.h"
 #include "kernels/avx512/rows.h"
-#include "kernels/scratch.h"
 #include "kernels/packed_layout.h"
+#include "kernels/scratch.h"
 
 namespace fulgur::kernels::avx512 {
 namespace {

@@ -3,8 +3,8 @@
 
 #include "kernels/avx512/avx512_ops.h"
 #include "kernels/avx512/rows.h"
-#include "kernels/scratch.h"
 #include "kernels/packed_layout.h"
+#include "kernels/scratch.h"
 
 namespace fulgur::kernels::avx512 {
 namespace {

@@ -3,9 +3,9 @@
 // Weights enter as unsigned bytes w + 128 (stored so, or looked up so), activations as signed ones;
 // 128 times the sum of the row is subtracted at the end. All sums are exact in int32.
 #include "kernels/avx512/gemm.h"
-#include "kernels/scratch.h"
 #include "kernels/avx512/simd.h"
 #include "kernels/packed_layout.h"
+#include "kernels/scratch.h"
 
 namespace fulgur::kernels::avx512 {
 namespace {

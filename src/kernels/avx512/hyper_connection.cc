@@ -4,9 +4,9 @@
 // holds for four streams, which is what the architecture has; other counts take the scalar ops.
 #include "kernels/avx512/avx512_ops.h"
 #include "kernels/avx512/rows.h"
-#include "kernels/scratch.h"
 #include "kernels/packed_layout.h"
 #include "kernels/scalar/scalar_ops.h"
+#include "kernels/scratch.h"
 
 namespace fulgur::kernels::avx512 {
 namespace {

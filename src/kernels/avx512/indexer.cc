@@ -2,9 +2,9 @@
 // the cache, four bytes at a time; the queries of a row are packed once, 16 heads to a word.
 #include "kernels/avx512/avx512_ops.h"
 #include "kernels/avx512/rows.h"
-#include "kernels/scratch.h"
 #include "kernels/packed_layout.h"
 #include "kernels/scalar/scalar_ops.h"
+#include "kernels/scratch.h"
 
 namespace fulgur::kernels::avx512 {
 namespace {

@@ -1,8 +1,8 @@
 // Router: sqrt(softplus) scores of all experts, then a short insertion sort.
 #include "kernels/avx512/avx512_ops.h"
 #include "kernels/avx512/rows.h"
-#include "kernels/scratch.h"
 #include "kernels/packed_layout.h"
+#include "kernels/scratch.h"
 
 namespace fulgur::kernels::avx512 {
 namespace {
