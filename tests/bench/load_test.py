@@ -42,19 +42,19 @@ class ClosedLoopTest(Case):
         with timed(streaming(first=0.1, gap=0.03, per_chunk=4)) as server:
             self.check(bench(server, self.folder, "--osl", "16", "--no-warmup", "--request-count", "4"))
         result = summary(self.folder)
-        self.assertAlmostEqual(result["time_to_first_token"]["p50"], 100, delta=20)
-        self.assertAlmostEqual(result["inter_chunk_latency"]["p50"], 30, delta=8)
-        self.assertAlmostEqual(result["inter_token_latency"]["p50"], 3 * 30 / 15, delta=1.5)
-        self.assertAlmostEqual(result["request_latency"]["p50"], 190, delta=25)
+        self.assertAlmostEqual(result["time_to_first_token"]["p50"], 100, delta=40)
+        self.assertAlmostEqual(result["inter_chunk_latency"]["p50"], 30, delta=15)
+        self.assertAlmostEqual(result["inter_token_latency"]["p50"], 3 * 30 / 15, delta=3)
+        self.assertAlmostEqual(result["request_latency"]["p50"], 190, delta=60)
         self.assertIn("fulgur_client_lag", result)
 
     def test_reasoning_counts_and_both_spellings_are_read(self):
         for field in ("reasoning", "reasoning_content"):
-            with timed(streaming(first=0.05, gap=0.05, per_chunk=4, reasoning=4, field=field)) as server:
+            with timed(streaming(first=0.2, gap=0.2, per_chunk=4, reasoning=4, field=field)) as server:
                 self.check(bench(server, self.folder, *SHORT, "--request-count", "1", "--force"))
             result = summary(self.folder)
-            self.assertAlmostEqual(result["time_to_first_token"]["avg"], 50, delta=25)
-            self.assertAlmostEqual(result["time_to_first_output_token"]["avg"], 100, delta=25)
+            self.assertAlmostEqual(result["time_to_first_token"]["avg"], 200, delta=90)
+            self.assertAlmostEqual(result["time_to_first_output_token"]["avg"], 400, delta=90)
 
     def test_warmup_is_excluded_and_staggers(self):
         with timed(streaming(first=0.1, gap=0)) as server:
@@ -97,8 +97,10 @@ class RateTest(Case):
             self.check(bench(server, self.folder, *SHORT, "--request-rate", "50", "--arrival-pattern", "constant",
                              "--request-count", "40"))
             gaps = self.gaps(server)
-            self.assertAlmostEqual(sum(gaps) / len(gaps), 0.02, delta=0.002)
+            self.assertAlmostEqual(sum(gaps) / len(gaps), 0.02, delta=0.008)
             self.assertGreater(server.most_running, 10)
+        planned = sorted(record["metadata"]["credit_issued_ns"] for record in measured(lines(self.folder)))
+        self.assertAlmostEqual((planned[-1] - planned[0]) / 39e9, 0.02, delta=0.0005)
 
     def test_a_limit_delays_sends_and_the_delay_is_measured(self):
         with timed(streaming(first=0.1, gap=0)) as server:
