@@ -1,6 +1,7 @@
 #include "bench/eval/accuracy.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "absl/strings/str_format.h"
@@ -108,7 +109,7 @@ Accuracy Summarise(const EvalData& data, const std::vector<GradedAnswer>& answer
   accuracy.score = sum / n;
   accuracy.standard_error = StandardError(means);
   if (accuracy.samples == 1) {
-    accuracy.interval = WilsonInterval(static_cast<int64_t>(sum + 0.5), accuracy.num_items);
+    accuracy.interval = WilsonInterval(std::llround(sum), accuracy.num_items);
   } else {
     const double half = 1.96 * accuracy.standard_error;
     accuracy.interval = {std::max(0.0, accuracy.score - half),

@@ -93,6 +93,7 @@ absl::StatusOr<bool> RunFile(const std::string& tool, const std::string& file,
                              const SandboxLimits& limits) {
   std::vector<std::string> words = Command(tool, file);
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   const pid_t child = fork();
