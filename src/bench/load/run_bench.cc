@@ -193,7 +193,7 @@ void ProbeServer(const RunOptions& options, ServerInfo& server, const RunHooks& 
   }
 }
 
-absl::StatusOr<CellResult> RunOne(const RunOptions& options, CellPlan plan,
+absl::StatusOr<CellResult> RunOne(const RunOptions& options, const CellPlan& plan,
                                   const Surroundings& surroundings, const RunHooks& hooks) {
   ASSIGN_OR_RETURN(auto client, HttpClient::Create(surroundings.targets, options.http));
   return RunCell(options, plan, surroundings, *client, hooks.interrupted);
@@ -242,7 +242,7 @@ absl::StatusOr<RunSummary> RunBench(const RunOptions& options, const RunHooks& h
     }
     if (i > 0 && options.cooldown_s > 0) Cooldown(options.cooldown_s, hooks);
     const std::string name = plan.Name();
-    auto result = RunOne(options, std::move(plan), surroundings, hooks);
+    auto result = RunOne(options, plan, surroundings, hooks);
     if (!result.ok()) {
       summary.failed_cells.push_back(
           fmt::format("{}: {}", name, std::string(result.status().message())));

@@ -275,6 +275,7 @@ absl::StatusOr<Suite> LoadSuite(const std::string& name) {
 
 std::vector<std::pair<std::string, std::string>> ShippedSuites() {
   std::vector<std::pair<std::string, std::string>> suites;
+  suites.reserve(std::size(kShipped));
   for (const Shipped& shipped : kShipped) suites.emplace_back(shipped.name, shipped.help);
   return suites;
 }

@@ -14,8 +14,6 @@
 #include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
 
-extern char** environ;
-
 namespace fulgur::bench {
 namespace {
 

@@ -275,8 +275,9 @@ std::vector<Frame> PlacePanels(const Figure& figure, double key_height, double h
   const double column_width = static_cast<double>(kWidth) / columns;
   std::vector<Frame> frames;
   for (int i = 0; i < count; ++i) {
+    const int row = i / columns;
     const double x = (i % columns) * column_width;
-    const double y_top = (i / columns) * row_height;
+    const double y_top = row * row_height;
     const int right = figure.panels[static_cast<size_t>(i)].y2 ? kSecondAxisWidth : kRightWidth;
     frames.push_back({(x + kLeftWidth) / kWidth, (x + column_width - right) / kWidth,
                       1 - (y_top + kTitleHeight) / height,

@@ -63,7 +63,7 @@ std::string ReportContext::VerdictText(const Contrast* contrast) const {
   if (contrast == nullptr) return say(report::kNotAvailable);
   const Text* const texts[] = {&report::kImproved, &report::kNeutral, &report::kRegression,
                                &report::kNoise, &report::kNotAvailable};
-  const std::string verdict = say(*texts[static_cast<size_t>(contrast->verdict)]);
+  std::string verdict = say(*texts[static_cast<size_t>(contrast->verdict)]);
   if (contrast->note.empty() || contrast->verdict == Verdict::kNotAvailable) return verdict;
   const std::string note =
       contrast->note == "no variance" ? say(report::kNoVariance) : contrast->note;

@@ -134,7 +134,7 @@ class ThroughputSheet {
   std::string ProgramVerdict(const Place& place) const {
     const Contrast* contrast = facts_.Find(place);
     if (contrast == nullptr) return VerdictName(Verdict::kNotAvailable);
-    const std::string verdict = VerdictName(contrast->verdict);
+    std::string verdict = VerdictName(contrast->verdict);
     if (contrast->note.empty() || contrast->verdict == Verdict::kNotAvailable) return verdict;
     return absl::StrCat(verdict, " (", contrast->note, ")");
   }

@@ -106,9 +106,9 @@ class UtilizationSheet {
 
   std::string NoteOf(const SummaryRow& line, std::optional<double> before,
                      std::optional<double> after) const {
-    const std::string remark = &line.label == &workbook::kHostMemory
-                                   ? context_.Say(workbook::kCountsPageCache)
-                                   : std::string();
+    std::string remark = &line.label == &workbook::kHostMemory
+                             ? context_.Say(workbook::kCountsPageCache)
+                             : std::string();
     if (line.change == nullptr || !before || !after) return remark;
     const std::string change = context_.Say(
         *line.change, {{"amount", fmt::format("{:+.{}f}", *after - *before, line.digits)}});
@@ -217,7 +217,7 @@ class UtilizationSheet {
   void WritePoints(const SystemFacts& system, const UtilisationSummary& summary, uint16_t column) {
     const Text* headers[] = {&workbook::kSeconds, &workbook::kBusyMean, &workbook::kBusyMin,
                              &workbook::kBusyMax, &workbook::kBusyCpu};
-    for (uint16_t i = 0; i < std::size(headers); ++i) {
+    for (size_t i = 0; i < std::size(headers); ++i) {
       sheet_.Text(kHeaderRow, static_cast<uint16_t>(column + i),
                   context_.Say(*headers[i], {{"system", system.label}}), Look::kHeader);
     }
@@ -225,7 +225,7 @@ class UtilizationSheet {
     for (const UtilisationPoint& point : summary.series) {
       const std::optional<double> values[] = {point.seconds, point.busy_mean, point.busy_min_device,
                                               point.busy_max_device, point.cpu_percent};
-      for (uint16_t i = 0; i < std::size(values); ++i) {
+      for (size_t i = 0; i < std::size(values); ++i) {
         sheet_.Number(row, static_cast<uint16_t>(column + i), values[i], Look::kNumber1);
       }
       ++row;
