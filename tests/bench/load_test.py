@@ -130,8 +130,8 @@ class RateTest(Case):
             self.check(bench(server, self.folder, "--input-file", trace, "--isl-block-size", "16", "--no-warmup",
                              "--tokenizer", TINY_TOKENIZER))
             requests = server.requests[1:]
-            self.assertAlmostEqual(requests[1].time - requests[0].time, 0.2, delta=0.03)
-            self.assertAlmostEqual(requests[2].time - requests[0].time, 0.5, delta=0.03)
+            self.assertAlmostEqual(requests[1].time - requests[0].time, 0.2, delta=0.1)
+            self.assertAlmostEqual(requests[2].time - requests[0].time, 0.5, delta=0.1)
             texts = [request.body["messages"][0]["content"] for request in requests]
             shared = os.path.commonprefix(texts)
             self.assertEqual(len(shared.split()), 16)
