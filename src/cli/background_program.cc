@@ -13,8 +13,6 @@
 
 #include "fmt/format.h"
 
-extern char** environ;
-
 namespace fulgur::cli {
 namespace {
 
@@ -29,6 +27,7 @@ absl::StatusOr<std::unique_ptr<BackgroundProgram>> BackgroundProgram::Start(
   std::vector<std::string> texts = {"fulgur"};
   texts.insert(texts.end(), words.begin(), words.end());
   std::vector<char*> arguments;
+  arguments.reserve(texts.size() + 1);
   for (std::string& text : texts) arguments.push_back(text.data());
   arguments.push_back(nullptr);
 

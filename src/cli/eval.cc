@@ -22,8 +22,6 @@
 namespace fulgur::cli {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr FlagSpec kQuestionFlags[] = {
     {.name = "dataset", .help = {"name of the data set", "数据集名称"}},
     {.name = "data", .help = {"its file, as published", "数据文件（发布时的格式）"}},

@@ -376,7 +376,7 @@ void AddNodes(const Recipe& recipe, const Shape& shape, const std::vector<std::s
     n.tp_size = shape.tp;
     n.dp_size_local = shape.dp / nodes_each;
     n.dp_rank_start = node % nodes_each * n.dp_size_local;
-    n.dp_address = hosts[static_cast<size_t>(instance * nodes_each)];
+    n.dp_address = hosts[static_cast<size_t>(instance) * static_cast<size_t>(nodes_each)];
     plan.nodes.push_back(std::move(n));
   }
 }

@@ -183,7 +183,7 @@ void EngineCore::ReadLogits(const sched::StepPlan& plan) {
     if (num_rows > 0 && request.logits_from < chunk.first_position + chunk.num_tokens) {
       CollectPromptLogprobs(request, chunk, rows);
     }
-    const auto say_rows = static_cast<size_t>(1 + chunk.num_drafts);
+    const size_t say_rows = 1 + static_cast<size_t>(chunk.num_drafts);
     if (chunk.samples && !SayTokens(request, chunk, rows.last(say_rows * width))) continue;
     if (!speculation_) continue;
     const int64_t computed = request.num_computed;
@@ -218,7 +218,7 @@ bool EngineCore::SayTokens(ActiveRequest& request, const sched::ScheduledChunk& 
   const auto width = static_cast<size_t>(vocab_size_);
   const auto decreed = speculation_ ? speculation_->DecreedAcceptance(request) : std::nullopt;
   RequestEvent event;
-  event.tokens.reserve(static_cast<size_t>(1 + chunk.num_drafts));
+  event.tokens.reserve(1 + static_cast<size_t>(chunk.num_drafts));
   DraftRound round{.verified = chunk.num_drafts};
   for (int32_t row = 0; row <= chunk.num_drafts && !event.finish; ++row) {
     const std::span<const float> logits = rows.subspan(static_cast<size_t>(row) * width, width);

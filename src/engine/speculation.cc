@@ -127,8 +127,8 @@ void Speculation::PlanDrafts(const sched::StepOutlook& outlook,
     const ActiveRequest& request = RequestOf(*chunk.sequence);
     const auto room = std::max<int64_t>(0, request.max_length - 1 - request.length());
     const std::span<const float> current = request.drafting.survival->current();
-    offers_.push_back({.available = static_cast<int32_t>(std::min<int64_t>(
-                           room, std::min(current.size(), request.drafts.size()))),
+    const auto at_hand = static_cast<int64_t>(std::min(current.size(), request.drafts.size()));
+    offers_.push_back({.available = static_cast<int32_t>(std::min(room, at_hand)),
                        .cap = static_cast<int32_t>(std::min<int64_t>(room, request.drafting.limit)),
                        .pinned = request.drafting.pinned,
                        .context = chunk.first_position,

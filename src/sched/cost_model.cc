@@ -24,7 +24,7 @@ double LogError(double measured, double predicted) {
 
 }  // namespace
 
-CostCurve::CostCurve(std::vector<CostPoint> points) {
+CostCurve::CostCurve(const std::vector<CostPoint>& points) {
   double highest = 0.0;
   for (const CostPoint& point : points) {
     CHECK(points_.empty() || point.size > points_.back().size);

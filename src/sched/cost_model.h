@@ -21,7 +21,7 @@ struct CostPoint {
 class CostCurve {
  public:
   // Sizes ascending, times positive; times that fall with the size are taken for noise and raised.
-  explicit CostCurve(std::vector<CostPoint> points);
+  explicit CostCurve(const std::vector<CostPoint>& points);
 
   double At(double size) const;
   double largest_size() const { return points_.empty() ? 0.0 : points_.back().size; }

@@ -52,14 +52,16 @@ uint32_t WorkbookContext::last_row() const {
 
 SheetColumn TextColumn(std::string header, double width, Look look, PlaceText text) {
   return {std::move(header), width,
-          [look, text](Sheet& sheet, uint32_t row, uint16_t column, const Place& place) {
+          [look, text = std::move(text)](Sheet& sheet, uint32_t row, uint16_t column,
+                                         const Place& place) {
             sheet.Text(row, column, text(place), look);
           }};
 }
 
 SheetColumn NumberColumn(std::string header, double width, Look look, PlaceNumber number) {
   return {std::move(header), width,
-          [look, number](Sheet& sheet, uint32_t row, uint16_t column, const Place& place) {
+          [look, number = std::move(number)](Sheet& sheet, uint32_t row, uint16_t column,
+                                             const Place& place) {
             sheet.Number(row, column, number(place), look);
           }};
 }
@@ -67,7 +69,8 @@ SheetColumn NumberColumn(std::string header, double width, Look look, PlaceNumbe
 SheetColumn FormulaColumn(std::string header, double width, Look look, std::string formula,
                           PlaceNumber result) {
   return {std::move(header), width,
-          [look, formula, result](Sheet& sheet, uint32_t row, uint16_t column, const Place& place) {
+          [look, formula = std::move(formula), result = std::move(result)](
+              Sheet& sheet, uint32_t row, uint16_t column, const Place& place) {
             sheet.Formula(row, column,
                           absl::StrReplaceAll(formula, {{"{r}", absl::StrCat(row + 1)}}),
                           result(place), look);

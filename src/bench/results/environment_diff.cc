@@ -70,6 +70,7 @@ std::vector<Confounder> Confounders(const std::vector<MergedCell>& baseline,
     }
   }
   std::vector<Confounder> confounders;
+  confounders.reserve(differences.size());
   for (const auto& [key, values] : differences) {
     confounders.push_back({key, values.first, values.second});
   }

@@ -190,6 +190,7 @@ void CheckErrors(const Summary& summary, const LintOptions& options) {
   const auto groups = GroupForPeople(summary.result_.cell.errors);
   if (groups.empty()) return;
   std::vector<std::string> texts;
+  texts.reserve(groups.size());
   for (const ErrorGroup& group : groups) {
     texts.push_back(fmt::format("{} x {} ({})", group.count, CodeName(group), group.message));
   }

@@ -117,8 +117,9 @@ bool ReadJsonLine(std::string_view line, UtilisationLog& log) {
   }
   if (FieldAt(object, "end")) return true;
   auto sample = ParseTick(object);
-  if (sample) log.samples.push_back(*std::move(sample));
-  return sample.has_value();
+  if (!sample) return false;
+  log.samples.push_back(*std::move(sample));
+  return true;
 }
 
 // A device that drops out of a line shifts no other: such lines are broken, not shorter.

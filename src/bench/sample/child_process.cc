@@ -40,6 +40,7 @@ absl::StatusOr<int> OpenTerminal(std::string& name) {
 // not inherit the signals we block.
 int Spawn(const std::vector<std::string>& argv, const std::string& terminal, pid_t& pid) {
   std::vector<char*> words;
+  words.reserve(argv.size() + 1);
   for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   posix_spawn_file_actions_t actions;

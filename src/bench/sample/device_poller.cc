@@ -6,8 +6,7 @@
 namespace fulgur::bench {
 namespace {
 
-using std::chrono_literals::operator""ms;
-using std::chrono_literals::operator""s;
+using namespace std::chrono_literals;
 
 TickSchedule::Clock::duration Lead(TickSchedule::Clock::duration interval) {
   return std::min<TickSchedule::Clock::duration>(interval / 4, 100ms);

@@ -144,11 +144,11 @@ class HttpSampleService : public SampleService {
 
   // Before Listen().
   void AddRoutes() {
-    router_.Add("GET", "/health", [](server::Call call) { call.response->Send({}); });
+    router_.Add("GET", "/health", [](const server::Call& call) { call.response->Send({}); });
     // The clock is read here, on the network thread: a queue would add to the round trip.
     router_.Add(
         "GET", "/time",
-        [](server::Call call) {
+        [](const server::Call& call) {
           call.response->Send(JsonResponse({{"wall_ns", Nanoseconds(CLOCK_REALTIME)},
                                             {"monotonic_ns", Nanoseconds(CLOCK_MONOTONIC)}}));
         },
@@ -177,9 +177,9 @@ class HttpSampleService : public SampleService {
     if (running_) {
       return absl::AlreadyExistsError(fmt::format("'{}' is being sampled; stop it first", tag_));
     }
-    ASSIGN_OR_RETURN(SamplerOptions options, OptionsOf(request.body, options_.sampler));
+    ASSIGN_OR_RETURN(const SamplerOptions options, OptionsOf(request.body, options_.sampler));
     tag_ = options.tag;
-    ASSIGN_OR_RETURN(sampler_, Sampler::Start(std::move(options)));
+    ASSIGN_OR_RETURN(sampler_, Sampler::Start(options));
     running_ = true;
     return JsonResponse(Status());
   }

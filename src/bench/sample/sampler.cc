@@ -364,7 +364,7 @@ fs::path SampleLogPath(const fs::path& folder, std::string_view tag, LogFormat f
   return folder / fmt::format("util-{}.{}", tag, format == LogFormat::kSeed ? "log" : "jsonl");
 }
 
-absl::StatusOr<std::unique_ptr<Sampler>> Sampler::Start(SamplerOptions options) {
+absl::StatusOr<std::unique_ptr<Sampler>> Sampler::Start(const SamplerOptions& options) {
   RETURN_IF_ERROR(CheckOptions(options));
   ASSIGN_OR_RETURN(auto source, OpenDeviceSource(options.devices, options.device_library));
   if (source == nullptr && options.format != LogFormat::kNative) {

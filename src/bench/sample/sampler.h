@@ -75,7 +75,7 @@ class Sampler {
   // Opens the log, finds the devices and starts the ticks; the first one comes after one interval.
   // Errors: a bad tag or interval, a log that exists, a backend that does not work, the seed format
   // without devices (it has no place for a host alone).
-  static absl::StatusOr<std::unique_ptr<Sampler>> Start(SamplerOptions options);
+  static absl::StatusOr<std::unique_ptr<Sampler>> Start(const SamplerOptions& options);
 
   // Writes the last tick and the footer. Idempotent. Callable from any thread, as is everything.
   virtual absl::StatusOr<SamplerSummary> Stop() = 0;

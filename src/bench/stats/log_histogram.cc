@@ -19,7 +19,8 @@ size_t BucketOf(double value) {
   if (!(value > 0.0) || exponent < kMinExponent) return 0;
   exponent = std::min(exponent, kMaxExponent);
   const int sub = static_cast<int>((mantissa - 0.5) * 2.0 * kSubBuckets);
-  return static_cast<size_t>((exponent - kMinExponent) * kSubBuckets + sub + 1);
+  const int bucket = (exponent - kMinExponent) * kSubBuckets + sub + 1;
+  return static_cast<size_t>(bucket);
 }
 
 double MiddleOf(size_t bucket) {
