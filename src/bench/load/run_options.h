@@ -41,7 +41,7 @@ struct Scenario {
   std::string dataset;  // "": made up; "natural": shipped questions; else a file
   TraceOptions trace;
   int64_t trace_block_tokens = 512;  // text that one hash id of a trace stands for
-  bool fixed_schedule = true;  // of data with time stamps
+  bool fixed_schedule = true;        // of data with time stamps
   std::optional<int64_t> default_output_tokens;
   nlohmann::ordered_json extra = nlohmann::ordered_json::object();
 };

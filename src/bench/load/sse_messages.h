@@ -33,8 +33,8 @@ class SseMessages {
   std::string data_;
   bool has_data_ = false;
   bool after_return_ = false;  // the last byte was \r: a \n belongs to it
-  int64_t line_ns_ = 0;     // first byte of the unfinished line
-  int64_t message_ns_ = 0;  // first byte of the unfinished message
+  int64_t line_ns_ = 0;        // first byte of the unfinished line
+  int64_t message_ns_ = 0;     // first byte of the unfinished message
   int64_t comments_ = 0;
 };
 
