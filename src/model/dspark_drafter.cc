@@ -27,7 +27,7 @@ DsparkDrafter::DsparkDrafter(const ModelParts& parts)
   block_.whole_block = true;
   for (const Layer& stage : weights().layers) key_inputs_.Add(stage.attention.wkv);
   const auto sequences = static_cast<size_t>(parts.limits.max_sequences);
-  const auto rows = static_cast<size_t>(ContextRows(config_, parts.limits));
+  const auto rows = static_cast<size_t>(KeyRows(config_, parts.limits));
   const auto block_rows = sequences * static_cast<size_t>(config_.dspark.block_size);
   no_tokens_.resize(rows);
   captured_.reserve(sequences);
@@ -121,6 +121,7 @@ void DsparkDrafter::ArrangeContext(std::span<const DraftRows> rows) {
     context_sequences_.push_back(MakeRows(SequenceOf(row), range->first_position, place, count));
     for (int64_t i = 0; i < count; ++i) context_positions_.push_back(range->first_position + i);
   }
+  CHECK_LE(static_cast<int64_t>(context_positions_.size()), KeyRows(config_, parts_.limits));
   context_views_.Fill(context_sequences_);
   context_.tokens = std::span(no_tokens_).first(context_positions_.size());
   const auto num_rows = static_cast<int64_t>(context_positions_.size());

@@ -35,7 +35,7 @@ MtpDrafter::MtpDrafter(const ModelParts& parts)
       // A sequence may have rows that waited, rows of the batch, and the last one apart.
       views_(parts.store, parts.config.num_layers, 1, 3 * parts.limits.max_sequences),
       step_(MakeStep(views_)) {
-  const auto rows = static_cast<size_t>(ContextRows(config_, parts.limits));
+  const auto rows = static_cast<size_t>(KeyRows(config_, parts.limits));
   const auto spans = static_cast<size_t>(3 * parts.limits.max_sequences);
   tokens_.reserve(rows);
   positions_.reserve(rows);
@@ -74,7 +74,7 @@ void MtpDrafter::AddContext(const DraftRows& rows, int64_t begin, int64_t end) {
 }
 
 void MtpDrafter::FinishRows() {
-  CHECK_LE(positions_.size(), positions_.capacity());
+  CHECK_LE(static_cast<int64_t>(positions_.size()), KeyRows(config_, parts_.limits));
   int64_t row = 0;
   for (kernels::NormRowsJob& streams : streams_) {
     streams.cols = config_.hidden_size;

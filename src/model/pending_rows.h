@@ -6,7 +6,6 @@
 // sequence's next step begins are another sequence's, which had the slot before.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -18,10 +17,7 @@ namespace fulgur::model {
 class PendingRows {
  public:
   // The most rows that wait, and the bytes that they take in a slot; none without a drafter.
-  static int64_t Room(const ModelConfig& config) {
-    constexpr int64_t kMost = 16;
-    return std::min(kMost, config.sliding_window);
-  }
+  static int64_t Room(const ModelConfig& config) { return PendingRoom(config); }
   static int64_t Bytes(const ModelConfig& config) {
     if (config.drafter == DrafterKind::kNone) return 0;
     Arena arena(nullptr);

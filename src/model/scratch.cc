@@ -12,12 +12,12 @@ constexpr int64_t kLine = 64;
 // Scores of at most this many (row, key) pairs are kept at once, unless one row alone needs more.
 constexpr int64_t kIndexScores = int64_t{1} << 24;
 
-// A DSpark step runs the whole block of every sequence.
+// A DSpark step runs the whole block of every sequence; keys of rows that waited are written along.
 StepLimits WithDraftRows(const ModelConfig& config, StepLimits limits) {
   if (config.drafter == DrafterKind::kNone) return limits;
   const bool dspark = config.drafter == DrafterKind::kDspark;
   const int64_t rows = limits.max_sequences * (dspark ? config.dspark.block_size : 1);
-  limits.max_tokens = std::max(limits.max_tokens, rows);
+  limits.max_tokens = std::max({limits.max_tokens, rows, KeyRows(config, limits)});
   limits.max_logit_rows = std::max(limits.max_logit_rows, rows);
   return limits;
 }
@@ -88,6 +88,16 @@ kernels::ActivationRows ActivationBuffer::View(int64_t rows, int64_t cols) const
 int64_t ContextRows(const ModelConfig& config, const StepLimits& limits) {
   return std::min(limits.max_tokens,
                   limits.max_sequences * config.sliding_window + limits.max_logit_rows);
+}
+
+int64_t PendingRoom(const ModelConfig& config) {
+  constexpr int64_t kMost = 16;
+  return std::min(kMost, config.sliding_window);
+}
+
+int64_t KeyRows(const ModelConfig& config, const StepLimits& limits) {
+  const int64_t waiting = limits.max_sequences * PendingRoom(config);
+  return std::min(limits.max_tokens + waiting, limits.max_sequences * config.sliding_window);
 }
 
 int64_t DraftInputs(const ModelConfig& config) {
@@ -175,7 +185,7 @@ void Scratch::PlaceIndex(const ModelConfig& config, const StepLimits& limits, Ar
 }
 
 void Scratch::PlaceDraft(const ModelConfig& config, const StepLimits& limits, Arena& arena) {
-  const int64_t rows = ContextRows(config, limits);
+  const int64_t rows = KeyRows(config, limits);
   const int64_t h = config.hidden_size;
   if (config.drafter == DrafterKind::kDspark) {
     draft.inputs = Rows(rows, h * static_cast<int64_t>(config.dspark.target_layers.size()), arena);

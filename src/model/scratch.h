@@ -73,9 +73,9 @@ struct ExpertGrouping {
 // Memory of the drafter. `captured` is filled while the main model runs; the rest shares the part
 // of a layer's halves, which stand still before and after the draft layers. C: context rows.
 struct DraftScratch {
-  float* captured = nullptr;  // DSpark: [C, targets x H] means of the streams
+  float* captured = nullptr;  // DSpark: [ContextRows, targets x H] means of the streams
 
-  // Before the layers.
+  // Before the layers; C: KeyRows.
   ActivationBuffer inputs;        // DSpark: [C, targets x H]; MTP: [C, S, H] normalised streams
   float* mixed = nullptr;         // [C, H]
   ActivationBuffer mixed_rows;    // [C, H]
@@ -93,6 +93,13 @@ struct DraftScratch {
 // The most rows of a step whose main state a drafter needs: keys older than the window are never
 // read, and rows whose logits are wanted may be drafts that do not stand.
 int64_t ContextRows(const ModelConfig& config, const StepLimits& limits);
+
+// Rows of a sequence that may wait in its slot for their drafter's keys (pending_rows.h).
+int64_t PendingRoom(const ModelConfig& config);
+
+// The most rows of a step whose drafter's keys are written: those of the step and those that
+// waited.
+int64_t KeyRows(const ModelConfig& config, const StepLimits& limits);
 
 // What a drafter reads of a row of the main model: DSpark's targets x H, MTP's S x H.
 int64_t DraftInputs(const ModelConfig& config);

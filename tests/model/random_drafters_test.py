@@ -15,6 +15,9 @@ from reference_forward import Reference, sigmoid
 
 TOLERANCE = 3e-5
 
+# Checked every time. Steps of one token, while more rows than that wait for the drafter's keys.
+FIXED_SEEDS = (865294075,)
+
 
 def expected(config, values, tokens, count, stages, real):
     """Logits [count, V] and confidence (DSpark only) behind the last token."""
@@ -55,7 +58,8 @@ def main():
     ap.add_argument("--seed", type=int, default=random.randrange(10**9))
     args = ap.parse_args()
     print(f"seeds from {args.seed}", flush=True)
-    worst = max(check(args.oracle, args.seed + i) for i in range(args.count))
+    seeds = [*FIXED_SEEDS, *range(args.seed, args.seed + args.count)]
+    worst = max(check(args.oracle, seed) for seed in seeds)
     print(f"{args.count} configs, largest difference {worst:.2e}")
 
 
