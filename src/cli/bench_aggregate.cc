@@ -224,15 +224,7 @@ int RunBenchAggregate(const Invocation& invocation) {
   Options options;
   CLI::App app("Compares the results of several systems.", "fulgur bench aggregate");
   Declare(app, options);
-  try {
-    std::vector<std::string> words(invocation.args.rbegin(), invocation.args.rend());
-    app.parse(words);
-  } catch (const CLI::CallForHelp&) {
-    std::cout << app.help();
-    return 0;
-  } catch (const CLI::ParseError& error) {
-    return ReportMistake(invocation, kUsage, error.what());
-  }
+  if (const auto end = ParseWords(app, invocation, kUsage)) return *end;
   if (const absl::Status status = Resolve(options); !status.ok()) {
     return ReportMistake(invocation, kUsage, bench::Sentence(status));
   }

@@ -78,15 +78,7 @@ int RunBenchImport(const Invocation& invocation) {
   CLI::App app("Turns results of other tools into aiperf's artifact folders.",
                "fulgur bench import");
   Declare(app, options);
-  try {
-    std::vector<std::string> words(invocation.args.rbegin(), invocation.args.rend());
-    app.parse(words);
-  } catch (const CLI::CallForHelp&) {
-    std::cout << app.help();
-    return 0;
-  } catch (const CLI::ParseError& error) {
-    return ReportMistake(invocation, kUsage, error.what());
-  }
+  if (const auto end = ParseWords(app, invocation, kUsage)) return *end;
   if (!IsFileName(options.scenario)) {
     return ReportMistake(
         invocation, kUsage,

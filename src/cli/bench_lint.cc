@@ -109,15 +109,7 @@ int RunBenchLint(const Invocation& invocation) {
   Options options;
   CLI::App app("Finds what is wrong or misleading in result files.", "fulgur bench lint");
   Declare(app, options);
-  try {
-    std::vector<std::string> words(invocation.args.rbegin(), invocation.args.rend());
-    app.parse(words);
-  } catch (const CLI::CallForHelp&) {
-    std::cout << app.help();
-    return 0;
-  } catch (const CLI::ParseError& error) {
-    return ReportMistake(invocation, kUsage, error.what());
-  }
+  if (const auto end = ParseWords(app, invocation, kUsage)) return *end;
   return Run(invocation, options);
 }
 

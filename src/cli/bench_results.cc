@@ -71,6 +71,18 @@ absl::StatusOr<std::pair<std::string, std::string>> SplitNamed(const std::string
   return std::pair(word.substr(0, equals), word.substr(equals + 1));
 }
 
+std::optional<int> ParseWords(CLI::App& app, const Invocation& invocation, const char* usage) {
+  try {
+    app.parse(std::vector<std::string>(invocation.args.rbegin(), invocation.args.rend()));
+  } catch (const CLI::CallForHelp&) {
+    std::cout << app.help();
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    return ReportMistake(invocation, usage, error.what());
+  }
+  return std::nullopt;
+}
+
 void PrintProblems(const Invocation& invocation, const std::vector<std::string>& problems) {
   for (const std::string& problem : problems) {
     std::cerr << invocation.program << ": warning: " << problem << std::endl;

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <iostream>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
 #include "bench/results/result.h"
 #include "cli/bench.h"
@@ -22,6 +24,10 @@ std::string Describe(const bench::Result& result);
 // "NAME=VALUE" split; an error that names the flag if there is no '=' or no name.
 absl::StatusOr<std::pair<std::string, std::string>> SplitNamed(const std::string& flag,
                                                                const std::string& word);
+
+// Reads the words of a command into what the app declares. An exit code if that is the end of it:
+// help was asked for, or there is a mistake, which is then reported.
+std::optional<int> ParseWords(CLI::App& app, const Invocation& invocation, const char* usage);
 
 // Prints one warning a line.
 void PrintProblems(const Invocation& invocation, const std::vector<std::string>& problems);

@@ -99,10 +99,7 @@ const FlagTable& CheckTable() {
   return table;
 }
 
-int Fail(const absl::Status& error) {
-  std::cerr << "fulgur deploy: " << Message(error) << std::endl;
-  return 1;
-}
+int Fail(const absl::Status& error) { return ReportFailure("deploy", error); }
 
 int Mistake(const Invocation& invocation, const std::string& sentence) {
   return ReportMistake(invocation, std::string(kUsage), sentence);

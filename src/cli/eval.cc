@@ -111,10 +111,7 @@ const FlagTable& EvalFlags() {
   return table;
 }
 
-int Fail(const absl::Status& error) {
-  std::cerr << "fulgur eval: " << Message(error) << std::endl;
-  return 1;
-}
+int Fail(const absl::Status& error) { return ReportFailure("eval", error); }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

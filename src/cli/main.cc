@@ -10,6 +10,7 @@
 #include "cli/near_miss.h"
 #include "cli/subcommands.h"
 #include "cli/version.h"
+#include "cli/words.h"
 #include "fmt/format.h"
 
 namespace fulgur::cli {
@@ -107,6 +108,11 @@ int ReportMistake(const Invocation& invocation, const std::string& usage,
   std::cerr << "usage: " << invocation.program << " " << usage << "\n"
             << invocation.program << ": error: " << sentence << std::endl;
   return 2;
+}
+
+int ReportFailure(std::string_view subcommand, const absl::Status& error) {
+  std::cerr << "fulgur " << subcommand << ": " << Message(error) << std::endl;
+  return 1;
 }
 
 }  // namespace fulgur::cli

@@ -86,10 +86,7 @@ const FlagTable& SampleFlagTable() {
 // A mistake in the command, as opposed to what fails later.
 absl::Status Mistake(const std::string& sentence) { return absl::InvalidArgumentError(sentence); }
 
-int Fail(const absl::Status& error) {
-  std::cerr << "fulgur sample: " << Message(error) << std::endl;
-  return 1;
-}
+int Fail(const absl::Status& error) { return ReportFailure("sample", error); }
 
 absl::StatusOr<absl::Duration> ParseTime(const std::string& flag, const std::string& text) {
   absl::Duration duration;

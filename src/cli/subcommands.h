@@ -5,6 +5,9 @@
 
 #include <span>
 #include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
 
 namespace fulgur::cli {
 
@@ -23,5 +26,8 @@ int RunBench(const Invocation& invocation);
 // Reports a mistake in a command line: usage, then the sentence. Returns 2.
 int ReportMistake(const Invocation& invocation, const std::string& usage,
                   const std::string& sentence);
+
+// Reports what failed at run time, under the subcommand's name. Returns 1.
+int ReportFailure(std::string_view subcommand, const absl::Status& error);
 
 }  // namespace fulgur::cli

@@ -7,63 +7,16 @@
 #include <map>
 #include <random>
 
-#include "engine/fake_runner.h"
+#include "engine/core_harness.h"
 
 namespace fulgur::engine {
 namespace {
 
 using ::testing::HasSubstr;
 
-struct Outcome {
-  std::vector<OutputToken> tokens;
-  std::vector<std::vector<TokenLogprob>> prompt_logprobs;
-  std::optional<RequestEvent> last;
-  int num_ends = 0;
-
-  std::vector<int32_t> ids() const {
-    std::vector<int32_t> out;
-    for (const OutputToken& token : tokens) out.push_back(token.token);
-    return out;
-  }
-};
-
-CoreOptions Options(sched::SchedulerLimits limits, int64_t num_pages) {
-  if (limits.max_model_len == 0) limits.max_model_len = num_pages * kv::kPageTokens;
-  if (limits.max_logit_rows == 0) limits.max_logit_rows = limits.max_num_seqs + 8;
-  return {.limits = limits,
-          .num_pages = num_pages,
-          .num_slots = limits.max_num_seqs,
-          .eos_tokens = {0},
-          .seed = 1};
-}
-
-class Harness {
+class Harness : public CoreHarness {
  public:
-  Harness(sched::SchedulerLimits limits, int64_t num_pages)
-      : runner(num_pages, limits.max_num_seqs), core(Options(limits, num_pages), runner) {}
-
-  RequestId Add(Request request) {
-    EXPECT_TRUE(core.CheckRequest(request).ok()) << core.CheckRequest(request);
-    const RequestId id = next_id++;
-    core.Add(
-        id, std::move(request), [this, id](RequestEvent event) { Receive(id, event); },
-        Clock::now());
-    return id;
-  }
-
-  void Receive(RequestId id, RequestEvent& event) {
-    Outcome& outcome = outcomes[id];
-    EXPECT_EQ(outcome.num_ends, 0) << "an event after the last one";
-    outcome.tokens.insert(outcome.tokens.end(), event.tokens.begin(), event.tokens.end());
-    if (!event.prompt_logprobs.empty()) {
-      EXPECT_TRUE(outcome.prompt_logprobs.empty());
-      outcome.prompt_logprobs = std::move(event.prompt_logprobs);
-    }
-    if (event.finish) {
-      outcome.last = event;
-      ++outcome.num_ends;
-    }
-  }
+  using CoreHarness::CoreHarness;
 
   void RunToEnd() {
     for (int i = 0; core.HasWork(); ++i) {
@@ -80,11 +33,6 @@ class Harness {
     EXPECT_EQ(core.Stats().num_waiting, 0);
     for (const auto& [id, outcome] : outcomes) EXPECT_EQ(outcome.num_ends, 1);
   }
-
-  FakeRunner runner;
-  EngineCore core;
-  std::map<RequestId, Outcome> outcomes;
-  RequestId next_id = 1;
 };
 
 Request Greedy(std::vector<int32_t> prompt, int64_t max_tokens) {
@@ -94,12 +42,6 @@ Request Greedy(std::vector<int32_t> prompt, int64_t max_tokens) {
   request.params.max_tokens = max_tokens;
   request.params.ignore_eos = true;
   return request;
-}
-
-std::vector<int32_t> RandomPrompt(std::mt19937& rng, int64_t size) {
-  std::vector<int32_t> prompt(static_cast<size_t>(size));
-  for (int32_t& token : prompt) token = static_cast<int32_t>(rng() % FakeRunner::kVocab);
-  return prompt;
 }
 
 // All kinds of parameters, always with a seed.

@@ -8,26 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "engine/core_harness.h"
 #include "engine/engine_core.h"
-#include "engine/fake_runner.h"
 
 namespace fulgur::engine {
 namespace {
 
 using ::testing::HasSubstr;
-
-struct Outcome {
-  std::vector<OutputToken> tokens;
-  std::vector<std::vector<TokenLogprob>> prompt_logprobs;
-  std::optional<RequestEvent> last;
-  int num_events = 0;
-
-  std::vector<int32_t> ids() const {
-    std::vector<int32_t> out;
-    for (const OutputToken& token : tokens) out.push_back(token.token);
-    return out;
-  }
-};
 
 // A forward pass costs 10 and a tenth per row, drafting 1: speculation pays.
 sched::CostTable CheapRows(int32_t num_drafts) {
@@ -45,44 +32,9 @@ SpeculationOptions Adaptive(int32_t num_drafts) {
   return {.num_drafts = num_drafts, .adaptive = true, .costs = CheapRows(num_drafts)};
 }
 
-class Harness {
+class Harness : public CoreHarness {
  public:
-  Harness(sched::SchedulerLimits limits, int64_t num_pages, const SpeculationOptions& speculation,
-          const FakeDrafter& drafter)
-      : runner(num_pages, limits.max_num_seqs, drafter),
-        core(Complete(limits, num_pages, speculation), runner) {}
-
-  static CoreOptions Complete(sched::SchedulerLimits limits, int64_t num_pages,
-                              const SpeculationOptions& speculation) {
-    if (limits.max_model_len == 0) limits.max_model_len = num_pages * kv::kPageTokens;
-    if (limits.max_logit_rows == 0) {
-      limits.max_logit_rows = limits.max_num_seqs * (1 + speculation.num_drafts) + 8;
-    }
-    return {.limits = limits,
-            .num_pages = num_pages,
-            .num_slots = limits.max_num_seqs,
-            .eos_tokens = {0},
-            .seed = 1,
-            .speculation = speculation};
-  }
-
-  RequestId Add(Request request) {
-    EXPECT_TRUE(core.CheckRequest(request).ok()) << core.CheckRequest(request);
-    const RequestId id = next_id++;
-    core.Add(
-        id, std::move(request), [this, id](RequestEvent event) { Receive(id, event); },
-        Clock::now());
-    return id;
-  }
-
-  void Receive(RequestId id, RequestEvent& event) {
-    Outcome& outcome = outcomes[id];
-    EXPECT_FALSE(outcome.last.has_value()) << "an event after the last one";
-    ++outcome.num_events;
-    outcome.tokens.insert(outcome.tokens.end(), event.tokens.begin(), event.tokens.end());
-    if (!event.prompt_logprobs.empty()) outcome.prompt_logprobs = std::move(event.prompt_logprobs);
-    if (event.finish) outcome.last = event;
-  }
+  using CoreHarness::CoreHarness;
 
   int RunToEnd() {
     int steps = 0;
@@ -96,18 +48,7 @@ class Harness {
   }
 
   SpeculationStats Stats() const { return core.Stats().speculation; }
-
-  FakeRunner runner;
-  EngineCore core;
-  std::map<RequestId, Outcome> outcomes;
-  RequestId next_id = 1;
 };
-
-std::vector<int32_t> RandomPrompt(std::mt19937& rng, int64_t size) {
-  std::vector<int32_t> prompt(static_cast<size_t>(size));
-  for (int32_t& token : prompt) token = static_cast<int32_t>(rng() % FakeRunner::kVocab);
-  return prompt;
-}
 
 // All kinds of parameters, always with a seed.
 Request RandomRequest(std::mt19937& rng, int64_t longest) {

@@ -125,4 +125,7 @@ inline const std::byte* PanelUnitBits(const PackedLinear& weight, const std::byt
   return panel + PanelWeightBytes(weight.format, weight.in) + 32 * 4;
 }
 
+// Whether a panel is FP4 and has any block in a plane above 0. In packing.cc.
+bool AnyPlanes(const PackedLinear& weight, const std::byte* panel);
+
 }  // namespace fulgur::kernels

@@ -304,4 +304,11 @@ void Pack(const LinearSource& source, WeightFormat target, std::span<std::byte> 
   }
 }
 
+bool AnyPlanes(const PackedLinear& weight, const std::byte* panel) {
+  if (weight.format != WeightFormat::kFp4) return false;
+  const std::byte* bits = PanelUnitBits(weight, panel);
+  const int64_t bytes = CeilDiv(CeilDiv(weight.in, kUnitInputs), 8);
+  return std::any_of(bits, bits + bytes, [](std::byte b) { return b != std::byte{0}; });
+}
+
 }  // namespace fulgur::kernels

@@ -19,7 +19,6 @@ namespace fulgur::bench {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
-using Texts = std::map<std::string, std::string>;
 
 constexpr std::string_view kFormat = "fulgur-comparison/1";
 constexpr std::array<std::string_view, 3> kRoles = {"baseline", "treatment", "reference"};
@@ -169,17 +168,6 @@ OrderedJson ToJson(const Trial& trial) {
   return json;
 }
 
-Texts TextMap(const JsonObject& parent, const char* key) {
-  Texts texts;
-  const auto object = ObjectAt(parent, key);
-  if (!object) return texts;
-  for (const auto field : *object) {
-    std::string_view text;
-    if (field.value.get(text) == simdjson::SUCCESS) texts[std::string(field.key)] = text;
-  }
-  return texts;
-}
-
 MetricBlock BlockFrom(const JsonObject& object) {
   MetricBlock block;
   block.unit = TextAt(object, "unit");
@@ -224,7 +212,7 @@ SystemFacts SystemFrom(const JsonObject& object) {
   }
   system.devices = IntegerAt(object, "devices");
   system.source = TextAt(object, "source");
-  system.environment = TextMap(object, "environment");
+  system.environment = TextMapAt(object, "environment");
   system.utilisation = UtilisationFrom(object);
   system.lint = LintFrom(object);
   return system;
@@ -328,7 +316,7 @@ void ReadLists(const JsonObject& root, Comparison& comparison) {
     comparison.systems.push_back(SystemFrom(object));
   }
   for (const JsonObject& object : ObjectsAt(root, "scenarios")) {
-    comparison.scenarios.push_back({TextAt(object, "id"), TextMap(object, "label")});
+    comparison.scenarios.push_back({TextAt(object, "id"), TextMapAt(object, "label")});
   }
   for (const JsonObject& object : ObjectsAt(root, "cells")) {
     comparison.cells.push_back(CellFrom(object));

@@ -100,4 +100,15 @@ std::vector<std::string> TextsAt(const JsonObject& object, std::string_view key)
   return texts;
 }
 
+std::map<std::string, std::string> TextMapAt(const JsonObject& object, std::string_view key) {
+  std::map<std::string, std::string> texts;
+  const auto inner = ObjectAt(object, key);
+  if (!inner) return texts;
+  for (const auto field : *inner) {
+    std::string_view text;
+    if (field.value.get(text) == simdjson::SUCCESS) texts[std::string(field.key)] = text;
+  }
+  return texts;
+}
+
 }  // namespace fulgur::bench

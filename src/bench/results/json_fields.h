@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,5 +34,8 @@ std::vector<JsonObject> ObjectsAt(const JsonObject& object, std::string_view key
 // A list whose every element is a number; absent if there is none or one element is not.
 std::optional<std::vector<double>> NumbersAt(const JsonObject& object, std::string_view key);
 std::vector<std::string> TextsAt(const JsonObject& object, std::string_view key);
+
+// The texts of an object by key; other values are left out. Empty if there is no such object.
+std::map<std::string, std::string> TextMapAt(const JsonObject& object, std::string_view key);
 
 }  // namespace fulgur::bench

@@ -16,17 +16,6 @@ namespace {
 
 using CellKey = std::pair<std::string, int64_t>;
 
-std::map<std::string, std::string> Texts(const JsonObject& parent, const char* key) {
-  std::map<std::string, std::string> texts;
-  const auto object = ObjectAt(parent, key);
-  if (!object) return texts;
-  for (const auto field : *object) {
-    std::string_view text;
-    if (field.value.get(text) == simdjson::SUCCESS) texts[std::string(field.key)] = text;
-  }
-  return texts;
-}
-
 // "output_token_throughput_per_user.avg" and its numbers by scenario and concurrency.
 absl::Status ReadMetric(std::string_view name, const JsonElement& element,
                         std::map<CellKey, Result>& cells) {
@@ -69,9 +58,9 @@ ReferenceFacts ReadReferenceFacts(const JsonObject& root) {
   ReferenceFacts facts;
   facts.source = TextAt(root, "source");
   facts.devices = IntegerAt(root, "devices");
-  facts.environment = Texts(root, "environment");
+  facts.environment = TextMapAt(root, "environment");
   for (const JsonObject& scenario : ObjectsAt(root, "scenarios")) {
-    facts.labels[TextAt(scenario, "id")] = Texts(scenario, "label");
+    facts.labels[TextAt(scenario, "id")] = TextMapAt(scenario, "label");
   }
   if (const auto utilisation = ObjectAt(root, "utilisation")) {
     facts.utilisation = UtilisationFromJson(*utilisation);
@@ -97,7 +86,7 @@ absl::StatusOr<std::vector<Result>> ReadReference(const JsonObject& root,
         fmt::format("{} is a reference file without a number in \"metrics\"", file.string()));
   }
   std::map<std::string, RunPlan> plans = ReadPlans(root);
-  const auto environment = Texts(root, "environment");
+  const auto environment = TextMapAt(root, "environment");
   std::vector<Result> results;
   for (auto& [key, result] : cells) {
     Cell& cell = result.cell;

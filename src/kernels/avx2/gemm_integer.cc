@@ -166,13 +166,6 @@ void NibbleSums(const Units& units, const std::byte* panel, int64_t num_units,
   }
 }
 
-bool AnyUnit(const std::byte* unit_bits, int64_t num_units) {
-  for (int64_t u = 0; u < num_units; ++u) {
-    if (UnitHasPlanes(unit_bits, u)) return true;
-  }
-  return false;
-}
-
 int32_t* ZeroSums(ScratchUse use, int64_t rows) {
   std::byte* sums = Scratch(use, kMaxRows * 64 * 4);
   __builtin_memset(sums, 0, static_cast<size_t>(rows) * 64 * 4);
@@ -183,7 +176,7 @@ int32_t* ZeroSums(ScratchUse use, int64_t rows) {
 void AddPlanes(const PackedLinear& weight, const std::byte* panel, const RowSet& x, float* totals) {
   const int64_t num_units = CeilDiv(weight.in, kUnitInputs);
   const std::byte* unit_bits = PanelUnitBits(weight, panel);
-  if (!AnyUnit(unit_bits, num_units)) return;
+  if (!AnyPlanes(weight, panel)) return;
   float factor = 1.0F;
   for (int plane = 1; plane < kFp4Planes; ++plane) {
     factor /= 16.0F;

@@ -244,12 +244,6 @@ void SumNibbles(const Units& units, const BlockPanels& panels, int64_t num_units
   Int8Rows(decoded, num_units * (kUnitInputs / kStepInputs), x, acc);
 }
 
-bool AnyUnit(const std::byte* unit_bits, int64_t num_units) {
-  std::byte any{0};
-  for (int64_t i = 0; i < CeilDiv(num_units, 8); ++i) any |= unit_bits[i];
-  return any != std::byte{0};
-}
-
 // y += (acc - 128 sum) * factor for the 32 channels of a panel, before scales.
 void AddPlane(const RowSet& x, const int32_t* acc, float factor, float* totals) {
   const __m512 f = _mm512_set1_ps(factor);
@@ -344,8 +338,7 @@ void GemmInteger(const PackedLinear& weight, int64_t block, const RowSet& x, flo
     const BlockPanels panels = PanelsOf(weight, block);
     for (int p = 0; p < panels.count; ++p) scales[p] = PanelScales(weight, panels.panel[p]);
     for (int p = 0; p < panels.count && weight.format == WeightFormat::kFp4; ++p) {
-      const int64_t num_units = CeilDiv(weight.in, kUnitInputs);
-      if (!AnyUnit(PanelUnitBits(weight, panels.panel[p]), num_units)) continue;
+      if (!AnyPlanes(weight, panels.panel[p])) continue;
       AddPlanes(weight, panels.panel[p], x, totals + p * 32);
     }
   }

@@ -212,13 +212,6 @@ void RealProduct(const PackedLinear& weight, const std::byte* panel, const X* x,
   }
 }
 
-bool AnyPlanes(const PackedLinear& weight, const std::byte* panel) {
-  if (weight.format != WeightFormat::kFp4) return false;
-  const std::byte* bits = PanelUnitBits(weight, panel);
-  const int64_t bytes = CeilDiv(CeilDiv(weight.in, kUnitInputs), 8);
-  return std::any_of(bits, bits + bytes, [](std::byte b) { return b != std::byte{0}; });
-}
-
 // Each plane is an exact int32; planes are added in fp32 in ascending order, the channel's scale
 // and then the row's come last. Other tables do exactly the same.
 void IntegerProduct(const PackedLinear& weight, const std::byte* panel, const ActivationRows& x,
