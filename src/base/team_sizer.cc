@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <utility>
 
 #include "fmt/format.h"
 
@@ -49,16 +50,15 @@ int TeamSizePolicy::Next(int active, std::span<const CoreTimes> times, Clock::ti
 }
 
 TeamSizer::TeamSizer(WorkerTeam& team)
-    : team_(team),
-      policy_(team.size()),
-      next_look_(TeamSizePolicy::Clock::now() + kLookInterval),
-      last_(static_cast<size_t>(team.size())) {}
+    : team_(team), policy_(team.size()), last_(static_cast<size_t>(team.size())) {}
 
 std::string TeamSizer::AfterRegion() {
   const auto now = TeamSizePolicy::Clock::now();
   if (team_.size() == 1 || now < next_look_) return "";
   next_look_ = now + kLookInterval;
   const std::vector<CoreTimes> times = TimesSinceLastLook();
+  // What threads did before their first region, such as starting up, says nothing of regions.
+  if (!std::exchange(has_looked_, true)) return "";
   const int active = team_.active();
   const int next = policy_.Next(active, times, now);
   if (next == active) return "";

@@ -57,7 +57,8 @@ class TeamSizer {
 
   WorkerTeam& team_;
   TeamSizePolicy policy_;
-  TeamSizePolicy::Clock::time_point next_look_;
+  TeamSizePolicy::Clock::time_point next_look_ = {};
+  bool has_looked_ = false;
   std::vector<CoreTimes> last_;  // [size], since the threads' start
 };
 
