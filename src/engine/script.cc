@@ -8,11 +8,13 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "io/json.h"
+#include "sched/survival_model.h"
 
 namespace fulgur::engine {
 namespace {
 
 constexpr int64_t kMaxDelayMs = 3'600'000;
+constexpr int64_t kMaxTokens = sched::kMaxDrafts + 1;
 
 std::optional<ScriptFinish> FinishByName(std::string_view name) {
   if (name == "stop") return ScriptFinish::kStop;
@@ -20,6 +22,23 @@ std::optional<ScriptFinish> FinishByName(std::string_view name) {
   if (name == "error") return ScriptFinish::kError;
   if (name == "disconnect") return ScriptFinish::kDisconnect;
   return std::nullopt;
+}
+
+// One number, or a list of them.
+absl::Status SetTokensPerStep(simdjson::dom::element value, std::vector<int64_t>& numbers) {
+  numbers.clear();
+  simdjson::dom::array list;
+  const auto add = [&numbers](simdjson::dom::element one) {
+    int64_t number = 0;
+    const bool fits = one.get(number) == simdjson::SUCCESS && number >= 1 && number <= kMaxTokens;
+    if (fits) numbers.push_back(number);
+    return fits;
+  };
+  const bool is_list = value.get(list) == simdjson::SUCCESS;
+  const bool good = is_list ? std::all_of(list.begin(), list.end(), add) : add(value);
+  if (good && !numbers.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "`tokens_per_step` must be a whole number from 1 to %d, or a list of such", kMaxTokens));
 }
 
 // Sets one field; an error says what is accepted.
@@ -40,6 +59,7 @@ absl::Status SetField(std::string_view key, simdjson::dom::element value, Script
     return absl::InvalidArgumentError(
         absl::StrFormat("`delay_ms` must be a whole number from 0 to %d", kMaxDelayMs));
   }
+  if (key == "tokens_per_step") return SetTokensPerStep(value, line.tokens_per_step);
   if (key == "finish") {
     const bool is_text = value.get(text) == simdjson::SUCCESS;
     if (const auto finish = is_text ? FinishByName(text) : std::nullopt) {
@@ -50,7 +70,8 @@ absl::Status SetField(std::string_view key, simdjson::dom::element value, Script
         "`finish` must be \"stop\", \"length\", \"error\" or \"disconnect\"");
   }
   return absl::InvalidArgumentError(absl::StrFormat(
-      "unknown field %s; known are match, text, delay_ms and finish", io::Quoted(key)));
+      "unknown field %s; known are match, text, delay_ms, tokens_per_step and finish",
+      io::Quoted(key)));
 }
 
 absl::StatusOr<ScriptLine> ParseLine(std::string_view text, const std::string& place) {

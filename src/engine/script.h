@@ -21,12 +21,16 @@ enum class ScriptFinish {
 struct ScriptLine {
   std::string match;     // part of Request::script_key; empty: the default
   std::string text;      // raw model output, special tokens spelt out
-  int64_t delay_ms = 0;  // before each token
+  int64_t delay_ms = 0;  // before each step
   ScriptFinish finish = ScriptFinish::kStop;
+  // Tokens that come at once, step after step, from the front again after the last: what a server
+  // with speculative decoding does. Never empty.
+  std::vector<int64_t> tokens_per_step = {1};
 };
 
-// Reads JSON lines {"match", "text", "delay_ms", "finish": "stop"|"length"|"error"|"disconnect"};
-// all but `text` may be left out. Errors name file, line and field.
+// Reads JSON lines {"match", "text", "delay_ms", "tokens_per_step": 3 or [4, 1, 3], "finish":
+// "stop"|"length"|"error"|"disconnect"}; all but `text` may be left out. Errors name file, line and
+// field.
 absl::StatusOr<std::vector<ScriptLine>> LoadScript(const std::string& path);
 absl::StatusOr<std::vector<ScriptLine>> ParseScript(std::string_view text, const std::string& path);
 

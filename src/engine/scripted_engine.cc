@@ -33,9 +33,10 @@ struct Stream {
   const Answer* answer = nullptr;
   std::optional<Clock::time_point> deadline;
   size_t next = 0;  // token of the answer
+  size_t steps = 0;
   std::vector<int32_t> prompt;
   RequestRecord record;
-  Clock::time_point due;  // of the next token
+  Clock::time_point due;  // of the next step
 };
 
 // When to look at a stream again. Entries of streams that ended are skipped.
@@ -72,7 +73,10 @@ class ScriptedEngine : public Engine {
   void SetTimer(const Stream& stream);
   void RunTimers();
   void Advance(Stream& stream);
-  void SendToken(Stream& stream, int32_t token);
+  std::optional<int32_t> NextToken(Stream& stream) const;
+  void AddToken(Stream& stream, int32_t token, RequestEvent& event);
+  void CountDrafts(const ScriptLine& line, int64_t said);
+  void EndAsScripted(const Stream& stream);
   void End(RequestId id, RequestEvent event);
   void AbortAll();
   void Publish();
@@ -94,9 +98,14 @@ class ScriptedEngine : public Engine {
 };
 
 ScriptedEngine::ScriptedEngine(ScriptedEngineOptions options) : options_(std::move(options)) {
+  SpeculationStats& speculation = counts_.speculation;
   for (const ScriptLine& line : options_.script) {
     answers_.push_back({line, options_.tokenize(line.text)});
+    const auto most = std::max_element(line.tokens_per_step.begin(), line.tokens_per_step.end());
+    speculation.num_drafts = std::max(speculation.num_drafts, static_cast<int32_t>(*most) - 1);
   }
+  // Servers without drafts have no counters of them.
+  if (speculation.num_drafts > 0) speculation.method = SpeculationStats::Method::kMtp;
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -207,21 +216,85 @@ void ScriptedEngine::RunTimers() {
   }
 }
 
+// One step: as many tokens at once as the script says, fewer at the end of the answer.
 void ScriptedEngine::Advance(Stream& stream) {
-  const Answer& answer = *stream.answer;
-  if (stream.next < answer.tokens.size()) {
-    return SendToken(stream, answer.tokens[stream.next++]);
-  }
+  const ScriptLine& line = stream.answer->line;
+  const int64_t wanted = line.tokens_per_step[stream.steps++ % line.tokens_per_step.size()];
   RequestEvent event;
-  switch (answer.line.finish) {
-    case ScriptFinish::kStop:
-      if ((stream.params.ignore_eos ||
-           stream.record.num_output_tokens + 1 < stream.params.min_tokens) &&
-          !answer.tokens.empty()) {
-        stream.next = 1;
-        return SendToken(stream, answer.tokens[0]);
-      }
-      return SendToken(stream, options_.eos_token);
+  for (int64_t i = 0; i < wanted && !event.finish; ++i) {
+    const auto token = NextToken(stream);
+    if (!token) break;
+    AddToken(stream, *token, event);
+  }
+  if (event.tokens.empty()) return EndAsScripted(stream);
+  CountDrafts(line, static_cast<int64_t>(event.tokens.size()));
+  if (event.finish) return End(stream.id, std::move(event));
+  event.time = stream.record.last_token.value();
+  // A late stream does not catch up in a burst.
+  const auto delay = std::chrono::milliseconds(line.delay_ms);
+  stream.due = std::max(stream.due, event.time - delay) + delay;
+  SetTimer(stream);
+  stream.sink(std::move(event));
+}
+
+// None when the script ends the answer in another way than by a token.
+std::optional<int32_t> ScriptedEngine::NextToken(Stream& stream) const {
+  const Answer& answer = *stream.answer;
+  if (stream.next < answer.tokens.size()) return answer.tokens[stream.next++];
+  if (answer.line.finish != ScriptFinish::kStop) return std::nullopt;
+  const bool goes_on =
+      stream.params.ignore_eos || stream.record.num_output_tokens + 1 < stream.params.min_tokens;
+  if (!goes_on || answer.tokens.empty()) return options_.eos_token;
+  stream.next = 1;
+  return answer.tokens[0];
+}
+
+void ScriptedEngine::AddToken(Stream& stream, int32_t token, RequestEvent& event) {
+  RequestRecord& record = stream.record;
+  OutputToken output{.token = token, .logprob = std::nullopt, .alternatives = {}};
+  const TokenLogprob certain{.token = token, .logprob = 0.0F, .rank = 1};
+  if (stream.params.num_logprobs) {
+    output.logprob = certain;
+    if (*stream.params.num_logprobs != 0) output.alternatives = {certain};
+  }
+  event.tokens.push_back(std::move(output));
+  record.last_token = Clock::now();
+  if (!record.first_token) {
+    record.first_token = record.last_token;
+    counts_.prompt_tokens += record.num_prompt_tokens;
+    if (stream.params.num_prompt_logprobs) {
+      for (const int32_t id : stream.prompt) event.prompt_logprobs.push_back({{id, 0.0F, 1}});
+      event.prompt_logprobs[0].clear();
+    }
+  }
+  ++record.num_output_tokens;
+  ++counts_.generation_tokens;
+  event.finish = CheckStop(stream.params, {&options_.eos_token, 1}, token, record.num_output_tokens,
+                           /*no_room=*/false);
+  if (event.finish == FinishReason::kStop) event.stop_token = token;
+}
+
+// As if every token behind the first of a step had been a draft that stood.
+void ScriptedEngine::CountDrafts(const ScriptLine& line, int64_t said) {
+  const int64_t drafts =
+      *std::max_element(line.tokens_per_step.begin(), line.tokens_per_step.end()) - 1;
+  if (drafts == 0) return;
+  SpeculationStats& stats = counts_.speculation;
+  ++stats.rounds;
+  stats.proposed_tokens += drafts;
+  stats.verified_tokens += drafts;
+  stats.accepted_tokens += said - 1;
+  for (int64_t slot = 0; slot < drafts; ++slot) {
+    ++stats.verified_per_slot[static_cast<size_t>(slot)];
+    if (slot + 1 < said) ++stats.accepted_per_slot[static_cast<size_t>(slot)];
+  }
+}
+
+void ScriptedEngine::EndAsScripted(const Stream& stream) {
+  RequestEvent event;
+  switch (stream.answer->line.finish) {
+    case ScriptFinish::kStop:  // ends with a token
+      break;
     case ScriptFinish::kLength:
       event.finish = FinishReason::kLength;
       break;
@@ -235,40 +308,6 @@ void ScriptedEngine::Advance(Stream& stream) {
       break;
   }
   End(stream.id, std::move(event));
-}
-
-void ScriptedEngine::SendToken(Stream& stream, int32_t token) {
-  const Clock::time_point now = Clock::now();
-  RequestRecord& record = stream.record;
-  RequestEvent event;
-  OutputToken output{.token = token, .logprob = std::nullopt, .alternatives = {}};
-  const TokenLogprob certain{.token = token, .logprob = 0.0F, .rank = 1};
-  if (stream.params.num_logprobs) {
-    output.logprob = certain;
-    if (*stream.params.num_logprobs != 0) output.alternatives = {certain};
-  }
-  event.tokens.push_back(std::move(output));
-  if (!record.first_token) {
-    record.first_token = now;
-    counts_.prompt_tokens += record.num_prompt_tokens;
-    if (stream.params.num_prompt_logprobs) {
-      for (const int32_t id : stream.prompt) event.prompt_logprobs.push_back({{id, 0.0F, 1}});
-      event.prompt_logprobs[0].clear();
-    }
-  }
-  record.last_token = now;
-  ++record.num_output_tokens;
-  ++counts_.generation_tokens;
-  event.finish = CheckStop(stream.params, {&options_.eos_token, 1}, token, record.num_output_tokens,
-                           /*no_room=*/false);
-  if (event.finish == FinishReason::kStop) event.stop_token = token;
-  if (event.finish) return End(stream.id, std::move(event));
-  event.time = now;
-  // A late stream does not catch up in a burst.
-  stream.due = std::max(stream.due, now - std::chrono::milliseconds(stream.answer->line.delay_ms)) +
-               std::chrono::milliseconds(stream.answer->line.delay_ms);
-  SetTimer(stream);
-  stream.sink(std::move(event));
 }
 
 void ScriptedEngine::End(RequestId id, RequestEvent event) {

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <random>
 #include <string>
+#include <utility>
 
 #include "engine/mailbox.h"
 
@@ -46,7 +47,8 @@ ScriptLine Line(std::string match, std::string text, ScriptFinish finish = Scrip
 
 TEST(Script, ReadsEveryField) {
   const auto script = ParseScript(
-      "{\"match\": \"weather\", \"text\": \"a\\nb\", \"delay_ms\": 5, \"finish\": \"length\"}\n"
+      "{\"match\": \"weather\", \"text\": \"a\\nb\", \"delay_ms\": 5, \"finish\": \"length\", "
+      "\"tokens_per_step\": [4, 1]}\n"
       "\n  \r\n{\"text\": \"\"}\r\n",
       "s.jsonl");
   ASSERT_TRUE(script.ok()) << script.status();
@@ -55,7 +57,9 @@ TEST(Script, ReadsEveryField) {
   EXPECT_EQ((*script)[0].text, "a\nb");
   EXPECT_EQ((*script)[0].delay_ms, 5);
   EXPECT_EQ((*script)[0].finish, ScriptFinish::kLength);
+  EXPECT_THAT((*script)[0].tokens_per_step, ElementsAre(4, 1));
   EXPECT_EQ((*script)[1].finish, ScriptFinish::kStop);
+  EXPECT_THAT((*script)[1].tokens_per_step, ElementsAre(1));
 }
 
 TEST(Script, ErrorsNameLineAndField) {
@@ -69,6 +73,10 @@ TEST(Script, ErrorsNameLineAndField) {
   expect("{\"text\": \"\", \"delay_ms\": -1}", "`delay_ms` must be");
   expect("{\"text\": \"\", \"delay_ms\": 1.5}", "`delay_ms` must be");
   expect("{\"text\": \"\", \"finish\": \"crash\"}", "`finish` must be");
+  for (const char* steps : {"0", "1.5", "[]", "[2, 0]", "\"2\"", "[[2]]", "1000"}) {
+    expect(("{\"text\": \"\", \"tokens_per_step\": " + std::string(steps) + "}").c_str(),
+           "s.jsonl:1: `tokens_per_step` must be a whole number from 1 to");
+  }
   expect("{\"text\": ", "s.jsonl:1");
   expect("[1]", "s.jsonl:1");
   expect("\n", "holds no answers");
@@ -144,13 +152,13 @@ TEST(ScriptedEngine, LimitsHold) {
   ASSERT_TRUE(engine->Submit(Ask("", 2), mail.Sink(0)).ok());
   Request stop = Ask("");
   stop.params.stop_token_ids = {'b'};
-  ASSERT_TRUE(engine->Submit(stop, mail.Sink(1)).ok());
+  ASSERT_TRUE(engine->Submit(std::move(stop), mail.Sink(1)).ok());
   Request patient = Ask("");
   patient.params.min_tokens = 6;
-  ASSERT_TRUE(engine->Submit(patient, mail.Sink(2)).ok());
+  ASSERT_TRUE(engine->Submit(std::move(patient), mail.Sink(2)).ok());
   Request endless = Ask("", 8);
   endless.params.ignore_eos = true;
-  ASSERT_TRUE(engine->Submit(endless, mail.Sink(3)).ok());
+  ASSERT_TRUE(engine->Submit(std::move(endless), mail.Sink(3)).ok());
   EXPECT_EQ(mail.WaitForEnd(0).finish, FinishReason::kLength);
   EXPECT_THAT(mail.tokens(0), ElementsAre('a', 'b'));
   EXPECT_EQ(mail.WaitForEnd(1).stop_token, 'b');
@@ -169,7 +177,7 @@ TEST(ScriptedEngine, LogprobsAreThoseOfACertainToken) {
   request.params.num_logprobs = 2;
   request.params.num_prompt_logprobs = 0;
   ASSERT_TRUE(engine
-                  ->Submit(request,
+                  ->Submit(std::move(request),
                            [&, sink = mail.Sink(0)](const RequestEvent& event) {
                              {
                                const std::lock_guard lock(mutex);
@@ -197,6 +205,38 @@ TEST(ScriptedEngine, DelayIsPerToken) {
   EXPECT_EQ(mail.num_events(0), 5);
 }
 
+TEST(ScriptedEngine, SeveralTokensCanComeAtOnce) {
+  Mailbox mail;
+  const auto engine =
+      Replay({{.match = "", .text = "abcdefgh", .delay_ms = 20, .tokens_per_step = {4, 1, 2}}});
+  const auto start = Clock::now();
+  ASSERT_TRUE(engine->Submit(Ask(""), mail.Sink(0)).ok());
+  mail.WaitForEnd(0);
+  EXPECT_GE(Clock::now() - start, 75ms);  // abcd, e, fg, h with the last
+  EXPECT_EQ(mail.num_events(0), 4);
+  EXPECT_EQ(mail.tokens(0).size(), 9U);
+  EXPECT_EQ(mail.tokens(0).back(), kEos);
+  // What would have come behind a limit is not said, not even in the middle of a step.
+  ASSERT_TRUE(engine->Submit(Ask("", 6), mail.Sink(1)).ok());
+  EXPECT_EQ(mail.WaitForEnd(1).finish, FinishReason::kLength);
+  EXPECT_THAT(mail.tokens(1), ElementsAre('a', 'b', 'c', 'd', 'e', 'f'));
+  engine->Shutdown(/*drain=*/true);
+  const SpeculationStats stats = engine->Stats().speculation;
+  EXPECT_EQ(stats.num_drafts, 3);
+  EXPECT_EQ(stats.rounds, 7);
+  EXPECT_EQ(stats.verified_tokens, 21);
+  EXPECT_EQ(stats.accepted_tokens, 15 - 7);
+  EXPECT_EQ(stats.accepted_per_slot[0], 2 + 1 + 1);  // steps of at least two tokens
+}
+
+TEST(ScriptedEngine, AScriptOfSingleTokensDraftsNothing) {
+  Mailbox mail;
+  const auto engine = Replay({Line("", "abc")});
+  ASSERT_TRUE(engine->Submit(Ask(""), mail.Sink(0)).ok());
+  mail.WaitForEnd(0);
+  EXPECT_EQ(engine->Stats().speculation.method, SpeculationStats::Method::kNone);
+}
+
 TEST(ScriptedEngine, AbortAndDeadlineEndAStream) {
   Mailbox mail;
   const auto engine = Replay({{.match = "", .text = "abcd", .delay_ms = 60000}});
@@ -205,7 +245,7 @@ TEST(ScriptedEngine, AbortAndDeadlineEndAStream) {
   EXPECT_EQ(mail.WaitForEnd(0).finish, FinishReason::kAbort);
   Request late = Ask("");
   late.deadline = Clock::now() + 10ms;
-  ASSERT_TRUE(engine->Submit(late, mail.Sink(1)).ok());
+  ASSERT_TRUE(engine->Submit(std::move(late), mail.Sink(1)).ok());
   EXPECT_THAT(mail.WaitForEnd(1).error, HasSubstr("deadline"));
   ASSERT_TRUE(engine->Submit(Ask(""), mail.Sink(2)).ok());
   engine->Shutdown(/*drain=*/false);

@@ -16,6 +16,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   CHECK(!script->empty());
-  for (const auto& line : *script) CHECK(line.delay_ms >= 0 && line.delay_ms <= 3'600'000);
+  for (const auto& line : *script) {
+    CHECK(line.delay_ms >= 0 && line.delay_ms <= 3'600'000);
+    CHECK(!line.tokens_per_step.empty());
+    for (const int64_t tokens : line.tokens_per_step) CHECK(tokens >= 1 && tokens <= 100);
+  }
   return 0;
 }
