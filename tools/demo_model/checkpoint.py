@@ -48,11 +48,14 @@ def tensors(folder):
     return out
 
 
+def torch_tensors(folder):
+    return {k: torch.from_numpy(np.array(v)) for k, v in tensors(folder).items()}
+
+
 def load(folder):
-    """The model of a checkpoint folder."""
-    config = json.loads((pathlib.Path(folder) / "config.json").read_text())
-    t = {k: torch.from_numpy(np.array(v)) for k, v in tensors(folder).items()}
-    model = Model(config)
+    """The model of a checkpoint folder, with the MTP block if there is one (DSpark stages: load_drafter)."""
+    config, t = json.loads((pathlib.Path(folder) / "config.json").read_text()), torch_tensors(folder)
+    model = Model(dict(config, num_nextn_predict_layers=int("mtp.0.e_proj.weight" in t)))
     state = {}
     for name, value in model.state_dict().items():
         if name.startswith(("layers.", "mtp.layer.")):
@@ -62,6 +65,15 @@ def load(folder):
             state[name] = t[_official(name)].view_as(value)
     model.load_state_dict(state)
     return model.eval()
+
+
+def load_drafter(drafter, folder):
+    """Reads the parameters of a drafter (drafters.py) from a checkpoint folder that holds its kind."""
+    t, state = torch_tensors(folder), {}
+    for name, value in drafter.state_dict().items():
+        state[name] = _layer_value(t, *drafter.place(name), value).view_as(value)
+    drafter.load_state_dict(state)
+    return drafter
 
 
 def _official(name):

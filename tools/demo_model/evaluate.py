@@ -170,13 +170,17 @@ class ServerBackend:
 
     def ask(self, s, **options):
         """The first choice of the server's answer to the conversation without its last turn."""
+        return self.complete(s, **options)["choices"][0]
+
+    def complete(self, s, **options):
+        """The server's whole answer."""
         body = {"model": self.model, "messages": openai_messages(s.messages[:-1], s.thinking), "temperature": 0,
                 "max_tokens": 256, "chat_template_kwargs": {"thinking": s.thinking}, **options}
         if s.tools:
             body["tools"] = s.tools
         request = urllib.request.Request(self.url + "/v1/chat/completions", json.dumps(body).encode(),
                                          {"Content-Type": "application/json"})
-        return json.load(urllib.request.urlopen(request))["choices"][0]
+        return json.load(urllib.request.urlopen(request))
 
 
 def calls_of(message):

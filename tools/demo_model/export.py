@@ -32,7 +32,7 @@ def official_tensors(model, round_experts=True):
         if name.startswith("layers.") or name.startswith("mtp.layer."):
             head, rest = (f"layers.{name.split('.')[1]}.", name.split(".", 2)[2]) if name[0] == "l" else (
                 "mtp.0.", name.split(".", 2)[2])
-            for key, v in _layer_tensor(rest, value, round_experts):
+            for key, v in layer_tensors(rest, value, round_experts):
                 out[head + key] = v
         elif name.startswith("mtp."):
             out["mtp.0." + _plain(name[4:])] = value
@@ -48,8 +48,8 @@ def _plain(name):
     return name + ".weight"
 
 
-def _layer_tensor(name, value, round_experts):
-    """Official names (inside a layer) and values of one trained tensor."""
+def layer_tensors(name, value, round_experts):
+    """(official name inside a layer or block, value) of what one trained tensor holds."""
     if name.startswith("ffn."):
         leaf = name[4:]
         if leaf in ("w13", "w2"):

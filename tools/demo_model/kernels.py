@@ -189,7 +189,7 @@ class _Bf16Linear(torch.autograd.Function):
     def backward(ctx, dy):
         xb, wb = ctx.saved_tensors
         g = dy.bfloat16()
-        return (g @ wb).float(), (g.T @ xb).float()
+        return (g @ wb).float(), (g.T @ xb).float() if ctx.needs_input_grad[1] else None
 
 
 def linear(x, w, fast):

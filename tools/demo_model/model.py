@@ -150,17 +150,39 @@ class Attention(nn.Module):
         if ratio == 4:
             self.indexer = Indexer(c)
 
+    def queries(self, x, at, fast):
+        """(latents [T,L], rotated queries [T,heads,D]) of x [T,H]; at = (positions, cosines, sines)."""
+        latent = rms(linear(x, self.wq_a, fast), self.q_norm)
+        q = linear(latent, self.wq_b, fast).view(len(x), self.c.num_attention_heads, self.c.head_dim)
+        return latent, NormRope.apply(q, None, True, at, 1.0)
+
+    def keys(self, x, at, fast):
+        """Rotated keys [T,D], which are the values too."""
+        return NormRope.apply(linear(x, self.wkv, fast), self.kv_norm, True, at, 1.0)
+
+    def attend(self, q, keys, mask, at, fast):
+        """Output [T,H] of queries [C,heads*Q,D] over keys [C,K,D] where mask [C,Q,K] says so; T = C*Q."""
+        c, (chunks, queries) = self.c, mask.shape[:2]
+        heads, dim = c.num_attention_heads, c.head_dim
+        scores = torch.bmm(q, keys.transpose(1, 2)).view(chunks, heads, queries, -1)
+        p = SinkSoftmax.apply(scores, self.attn_sink, mask.contiguous(), dim**-0.5)
+        o = torch.bmm(p.view(chunks, heads * queries, -1), keys).view(chunks, heads, queries, dim)
+        o = NormRope.apply(o.transpose(1, 2).reshape(-1, heads, dim), None, False, at, -1.0)
+        o = torch.cat([linear(g, w, fast) for g, w in zip(
+            o.view(len(o), c.o_groups, -1).unbind(1), self.wo_a.unbind(0))], 1)
+        return linear(o, self.wo_b, fast)
+
+    def chunked(self, q, chunks):
+        """Queries [T,heads,D] as [C,heads*Q,D]."""
+        heads, dim = q.shape[1:]
+        return q.view(chunks, -1, heads, dim).transpose(1, 2).reshape(chunks, -1, dim)
+
     def forward(self, x, batch, tables, mode):
         """x [T,H] -> [T,H]; also the indexer's loss (or None)."""
-        c, fast = self.c, mode.fast
-        heads, dim, T = c.num_attention_heads, c.head_dim, x.shape[0]
-        at = (batch.position, *tables)
-        latent = rms(linear(x, self.wq_a, fast), self.q_norm)
-        q = NormRope.apply(linear(latent, self.wq_b, fast).view(T, heads, dim), None, True, at, 1.0)
-        kv = NormRope.apply(linear(x, self.wkv, fast), self.kv_norm, True, at, 1.0)
-        keys, mask, loss = kv[batch.raw.index], batch.raw.mask, None
-        chunks, queries = mask.shape[:2]
-        q = q.view(chunks, queries, heads, dim).transpose(1, 2).reshape(chunks, heads * queries, dim)
+        fast, at = mode.fast, (batch.position, *tables)
+        latent, q = self.queries(x, at, fast)
+        keys, mask, loss = self.keys(x, at, fast)[batch.raw.index], batch.raw.mask, None
+        q = self.chunked(q, len(mask))
         if self.ratio and len(batch.entries[self.ratio]):
             listed = batch.compressed[self.ratio]
             e = self.compressor(x, batch, tables, fast)[listed.index]
@@ -168,13 +190,7 @@ class Attention(nn.Module):
             if self.ratio == 4 and mode.indexer and seen.shape[2] > 1:
                 loss, seen = self.select(q, e, seen, self.indexer(x, latent, batch, tables, fast), mode)
             keys, mask = torch.cat([keys, e], 1), torch.cat([mask, seen], 2)
-        scores = torch.bmm(q, keys.transpose(1, 2)).view(chunks, heads, queries, -1)
-        p = SinkSoftmax.apply(scores, self.attn_sink, mask.contiguous(), dim**-0.5)
-        o = torch.bmm(p.view(chunks, heads * queries, -1), keys).view(chunks, heads, queries, dim)
-        o = NormRope.apply(o.transpose(1, 2).reshape(T, heads, dim), None, False, at, -1.0)
-        o = torch.cat([linear(g, w, fast) for g, w in zip(
-            o.view(T, c.o_groups, -1).unbind(1), self.wo_a.unbind(0))], 1)
-        return linear(o, self.wo_b, fast), loss
+        return self.attend(q, keys, mask, at, fast), loss
 
     def select(self, q, e, seen, index_scores, mode):
         """(KL of indexer to attention over the seen entries, mask after top-k if mode.sparse)."""
@@ -298,8 +314,8 @@ class Model(nn.Module):
         angles = [torch.arange(positions, dtype=torch.float32)[:, None] * f for f in self.freq]
         return [(a.cos(), a.sin()) for a in angles]
 
-    def hidden(self, batch, mode):
-        """(normed output [T,H], streams [T,4,H], indexer losses)."""
+    def hidden(self, batch, mode, means=None):
+        """(normed output [T,H], streams [T,4,H], indexer losses); appends to `means` the mean stream after each layer."""
         tables = self.tables(int(batch.position.max()) + 1)
         x = F.embedding(batch.tokens, self.embed)[:, None].expand(-1, self.c.hc_mult, -1).contiguous()
         losses = []
@@ -307,6 +323,8 @@ class Model(nn.Module):
             x, loss = layer(x, batch.tokens, batch, tables, mode)
             if loss is not None:
                 losses.append(loss)
+            if means is not None:
+                means.append(x.mean(1))
         return rms(self.hc_head(x), self.norm), x, losses
 
     def logits(self, batch, mode):
