@@ -9,8 +9,11 @@ using enum FlagEffect;
 constexpr Text kNoPython = {"no Python code is run", "不运行 Python 代码"};
 constexpr Text kOwnParser = {"the parsers for the model's format are built in",
                              "模型格式的解析器已内置"};
-constexpr Text kUnconstrained = {"output is not constrained by a grammar yet",
-                                 "目前不用语法约束输出"};
+constexpr Text kFreeCalls = {"calls are not held to the schema of their tool yet",
+                             "目前不按工具的 schema 约束调用"};
+constexpr Text kOwnGrammar = {
+    "formats are kept by one built-in implementation; requests choose their spacing",
+    "格式由内置的唯一实现保证；空白由请求选择"};
 
 constexpr FlagSpec kFlags[] = {
     {.name = "tool-call-parser",
@@ -117,13 +120,13 @@ constexpr FlagSpec kFlags[] = {
      .effect = kRefused,
      .default_value = "auto",
      .help = {"how strictly calls follow their schema", "调用遵循 schema 的严格程度"},
-     .reason = kUnconstrained,
+     .reason = kFreeCalls,
      .choices = "auto|function|parameter"},
     {.name = "structured-outputs-config",
      .type = kJson,
      .effect = kExplained,
      .help = {"settings of constrained output", "约束输出的设置"},
-     .reason = kUnconstrained},
+     .reason = kOwnGrammar},
     {.name = "anthropic-disabled-thinking-effort",
      .effect = kExplained,
      .default_value = "auto",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -25,6 +26,7 @@ struct DraftState {
 // All sequences that an EngineCore schedules are of this kind.
 struct ActiveRequest : sched::Sequence {
   sample::SamplingParams params;
+  std::shared_ptr<sample::TokenConstraint> constraint;
   uint64_t seed = 0;
   EventSink sink;
   RequestRecord record;

@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "sample/logprobs.h"
 #include "sample/sampling_params.h"
+#include "sample/token_constraint.h"
 #include "sched/survival_model.h"
 
 namespace fulgur::engine {
@@ -76,6 +77,8 @@ using EventSink = std::function<void(RequestEvent)>;
 struct Request {
   std::vector<int32_t> prompt;  // at least one token
   sample::SamplingParams params;
+  // The format that the answer must have; null: any. Of this request alone.
+  std::shared_ptr<sample::TokenConstraint> constraint;
   int32_t priority = 0;  // lower runs first, if the engine schedules by priority
   // The most drafts of a step, below the engine's own number; 0: none. Without one the engine
   // decides. Never changes the answer under exact-match verification.

@@ -60,6 +60,10 @@ EngineCore::~EngineCore() = default;
 
 absl::Status EngineCore::CheckRequest(const Request& request) const {
   RETURN_IF_ERROR(engine::CheckRequest(request, options_.limits.max_model_len, vocab_size_));
+  if (request.constraint && !options_.speculation.synthetic_rates.empty()) {
+    return absl::InvalidArgumentError(
+        "a format cannot be kept while drafts are accepted by decree (synthetic acceptance rates)");
+  }
   return scheduler_.CheckFits(static_cast<int64_t>(request.prompt.size()) +
                               request.params.max_tokens);
 }
@@ -67,6 +71,7 @@ absl::Status EngineCore::CheckRequest(const Request& request) const {
 void EngineCore::Add(RequestId id, Request request, EventSink sink, Clock::time_point submitted) {
   auto active = std::make_unique<ActiveRequest>();
   active->params = std::move(request.params);
+  active->constraint = std::move(request.constraint);
   active->seed = active->params.seed ? *active->params.seed : DrawSeed(id);
   active->sink = std::move(sink);
   active->record.submitted = submitted;
@@ -243,7 +248,10 @@ bool EngineCore::SayTokens(ActiveRequest& request, const sched::ScheduledChunk& 
 absl::StatusOr<sample::Verdict> EngineCore::Judge(const ActiveRequest& request, int32_t row,
                                                   int32_t num_drafts, std::span<const float> logits,
                                                   std::optional<int32_t> decreed) {
-  const sample::TokenContext context = request.Context(options_.eos_tokens);
+  sample::TokenContext context = request.Context(options_.eos_tokens);
+  if (request.constraint && request.constraint->active()) {
+    ASSIGN_OR_RETURN(context.allowed, request.constraint->Allowed());
+  }
   if (row < num_drafts && decreed && row < *decreed) {
     return sample::Verdict{request.drafts[static_cast<size_t>(row)], true};
   }
@@ -268,6 +276,7 @@ void EngineCore::Append(ActiveRequest& request, int32_t token, std::span<const f
   ++totals_.generation_tokens;
   event.tokens.push_back(Describe(request, token, row));
   request.tokens.push_back(token);
+  if (request.constraint) request.constraint->Accept(token);
   event.finish = CheckStop(request.params, options_.eos_tokens, token, record.num_output_tokens,
                            request.length() == request.max_length);
   if (event.finish == FinishReason::kStop) event.stop_token = token;

@@ -97,7 +97,8 @@ absl::StatusOr<int32_t> Sampler::Shape(std::span<const float> logits, const Toke
   const int32_t best = ArgMax(scores_);
   if (scores_[static_cast<size_t>(best)] == kMasked) {
     return absl::InvalidArgumentError(
-        "allowed_token_ids, bad_words and min_tokens together leave no token to choose");
+        "the requested format, allowed_token_ids, bad_words and min_tokens together leave no token "
+        "to choose");
   }
   if (context.params.greedy()) return best;
   // Relative to the best, so that no temperature overflows.
@@ -141,6 +142,7 @@ void Sampler::Process(std::span<const float> logits, const TokenContext& context
   } else {
     MaskAllBut(logits, params.allowed_token_ids);
   }
+  MaskOutsideFormat(context);
   MaskBadWords(context);
   MaskStops(context);
   for (const auto& [token, bias] : params.logit_bias) scores_[static_cast<size_t>(token)] += bias;
@@ -151,6 +153,25 @@ void Sampler::MaskAllBut(std::span<const float> logits, std::span<const int32_t>
   std::fill(scores_.begin(), scores_.end(), kMasked);
   for (const int32_t token : allowed) {
     scores_[static_cast<size_t>(token)] = logits[static_cast<size_t>(token)];
+  }
+}
+
+void Sampler::MaskOutsideFormat(const TokenContext& context) {
+  if (!context.allowed) return;
+  constexpr size_t kWordBits = 64;
+  const auto [bits, end] = *context.allowed;
+  const auto ends = [&](size_t token) {
+    return end && std::find(context.eos_tokens.begin(), context.eos_tokens.end(),
+                            static_cast<int32_t>(token)) != context.eos_tokens.end();
+  };
+  for (size_t first = 0; first < scores_.size(); first += kWordBits) {
+    const size_t word = first / kWordBits;
+    const uint64_t allowed = word < bits.size() ? bits[word] : 0;
+    if (allowed == std::numeric_limits<uint64_t>::max()) continue;
+    const size_t last = std::min(first + kWordBits, scores_.size());
+    for (size_t token = first; token < last; ++token) {
+      if (((allowed >> (token - first)) & 1) == 0 && !ends(token)) scores_[token] = kMasked;
+    }
   }
 }
 

@@ -1,16 +1,18 @@
 // Chooses the next token of a request from one row of logits.
 //
 // The choice is a pure function of the row, the request's parameters and seed, and the tokens so
-// far. Steps, in vLLM's order: allowed ids, bad words, min_tokens, logit bias, penalties,
+// far. Steps, in vLLM's order: allowed ids, format, bad words, min_tokens, logit bias, penalties,
 // temperature, min-p, top-k, top-p, then the largest (score + Gumbel noise).
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "sample/sampling_params.h"
+#include "sample/token_constraint.h"
 #include "sample/truncation.h"
 
 namespace fulgur::sample {
@@ -21,7 +23,8 @@ struct TokenContext {
   uint64_t seed = 0;
   std::span<const int32_t> prompt;
   std::span<const int32_t> output;
-  std::span<const int32_t> eos_tokens;  // with params.stop_token_ids: masked below min_tokens
+  std::span<const int32_t> eos_tokens;        // with params.stop_token_ids: masked below min_tokens
+  std::optional<AllowedTokens> allowed = {};  // by the format that the request asks for
 
   int64_t position() const { return static_cast<int64_t>(prompt.size() + output.size()); }
 };
@@ -47,6 +50,7 @@ class Sampler {
   // The processors up to the penalties: raw logits -> scores_.
   void Process(std::span<const float> logits, const TokenContext& context);
   void MaskAllBut(std::span<const float> logits, std::span<const int32_t> allowed);
+  void MaskOutsideFormat(const TokenContext& context);
   void MaskBadWords(const TokenContext& context);
   void MaskStops(const TokenContext& context);
   void Penalize(const TokenContext& context);

@@ -345,6 +345,15 @@ absl::Status CheckThinkingBudget(const ServingContext& context, Job* job) {
   return absl::OkStatus();
 }
 
+// A forced call is no place for a format; reasoning is free of it.
+void SettleFormat(const ServingContext& context, const ChatOptions& options,
+                  text::OutputStart start, Job* job) {
+  if (IsForced(job->tool_choice)) job->request.format.reset();
+  if (start != text::OutputStart::kReasoning || !options.reasoning_parser) return;
+  job->format_starts_behind =
+      context.tokenizer->FindAddedToken(text::MarkerText(text::Marker::kThinkClose));
+}
+
 }  // namespace
 
 absl::StatusOr<Job> MakeChatJob(const ServingContext& context, const RequestFields& fields) {
@@ -380,6 +389,7 @@ absl::StatusOr<Job> MakeChatJob(const ServingContext& context, const RequestFiel
   ASSIGN_OR_RETURN(EncodedChat encoded, Encode(context, chat, limit));
   job.parser = ParserFor(options.chat, chat, encoded.start);
   job.parser->tools = std::move(schemas);
+  SettleFormat(context, options.chat, encoded.start, &job);
   job.prompts.push_back(std::move(encoded.prompt));
   RETURN_IF_ERROR(FinishJob(context, limit, &job));
   return job;

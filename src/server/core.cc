@@ -34,8 +34,11 @@ Core::Core(ServerOptions options, engine::Engine& engine, const text::Tokenizer*
     : options_(std::move(options)),
       model_(std::move(model)),
       engine_(engine),
-      serving_{&options_, tokenizer, model_.eos_token_ids, engine.MaxModelLen(),
-               engine.VocabSize()},
+      formats_(tokenizer == nullptr ? nullptr
+                                    : std::make_unique<grammar::FormatCompiler>(*tokenizer)),
+      serving_{
+          &options_,         tokenizer, formats_.get(), model_.eos_token_ids, engine.MaxModelLen(),
+          engine.VocabSize()},
       fingerprint_(MakeFingerprint(options_, model_)),
       start_seconds_(absl::ToUnixSeconds(absl::Now())),
       metrics_(options_.served_model_names.front(), engine.MaxModelLen(), options_.cache_config),

@@ -98,6 +98,7 @@ class Core {
   ServerOptions options_;
   ModelInfo model_;
   engine::Engine& engine_;
+  std::unique_ptr<grammar::FormatCompiler> formats_;  // null: without a tokenizer
   ServingContext serving_;
   std::optional<std::string> fingerprint_;
   int64_t start_seconds_;

@@ -9,6 +9,7 @@
 
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "grammar/grammar_constraint.h"
 #include "server/api_error.h"
 #include "text/utf8.h"
 
@@ -90,6 +91,14 @@ int64_t Generation::RoomLeft(const Choice& choice) const {
   return limit - produced;
 }
 
+std::shared_ptr<sample::TokenConstraint> Generation::MakeConstraint(const Choice& choice) const {
+  if (!job_->format) return nullptr;
+  auto constraint =
+      std::make_shared<grammar::GrammarConstraint>(job_->format, job_->format_starts_behind);
+  for (const int32_t token : choice.output) constraint->Accept(token);
+  return constraint;
+}
+
 engine::Request Generation::MakeRequest(const Choice& choice) const {
   engine::Request request;
   request.prompt = PromptOf(choice).tokens;
@@ -104,6 +113,7 @@ engine::Request Generation::MakeRequest(const Choice& choice) const {
   if (request.params.seed) {
     *request.params.seed += choice.index % static_cast<size_t>(job_->request.n);
   }
+  request.constraint = MakeConstraint(choice);
   request.priority = job_->request.priority;
   request.max_drafts = job_->request.max_drafts;
   request.script_key = job_->script_key;

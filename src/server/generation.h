@@ -64,6 +64,7 @@ class Generation : public EventReceiver, public std::enable_shared_from_this<Gen
   absl::Status SubmitChoice(Choice& choice);
   int64_t RoomLeft(const Choice& choice) const;
   engine::Request MakeRequest(const Choice& choice) const;
+  std::shared_ptr<sample::TokenConstraint> MakeConstraint(const Choice& choice) const;
 
   void TakeTokens(Choice& choice, engine::RequestEvent& event, ChoiceUpdate* update);
   void TakeToken(Choice& choice, engine::OutputToken token, ChoiceUpdate* update);

@@ -8,6 +8,7 @@
 
 #include "base/status_macros.h"
 #include "server/api_error.h"
+#include "server/format_fields.h"
 #include "server/json_writer.h"
 
 namespace fulgur::server {
@@ -135,53 +136,6 @@ absl::Status CheckCacheSalt(const RequestFields& fields) {
         "cache_salt");
   }
   return absl::OkStatus();
-}
-
-// Refuses what only a grammar could enforce, instead of ignoring it.
-absl::Status CheckConstraints(const RequestFields& fields) {
-  ASSIGN_OR_RETURN(RequestFields format, fields.Object("response_format"));
-  std::string type = "text";
-  RETURN_IF_ERROR(format.Read("type", &type));
-  if (fields.Has("response_format") && !format.Has("type")) {
-    return MalformedError("response_format.type: Field required.", "response_format.type");
-  }
-  if (type == "json_schema" && !format.Has("json_schema")) {
-    return RuleError(
-        "When response_format type is 'json_schema', the 'json_schema' field must be provided.",
-        "response_format");
-  }
-  if (type != "text" && type != "json_object" && type != "json_schema" &&
-      type != "structural_tag") {
-    return MalformedError(
-        "response_format.type: Input should be 'text', 'json_object', 'json_schema' or "
-        "'structural_tag'.",
-        "response_format.type");
-  }
-  if (type != "text") {
-    return RuleError(
-        fmt::format("response_format type '{}' needs constrained decoding, which this server does "
-                    "not offer. Use {{\"type\": \"text\"}} and ask for the format in the prompt.",
-                    type),
-        "response_format");
-  }
-  ASSIGN_OR_RETURN(RequestFields structured, fields.Object("structured_outputs"));
-  int kinds = 0;
-  for (const char* kind : {"json", "regex", "choice", "grammar", "json_object", "structural_tag"}) {
-    kinds += structured.Has(kind) ? 1 : 0;
-  }
-  if (kinds > 1) {
-    return RuleError(
-        "You can only use one kind of constraints for structured outputs ('json', 'regex' or "
-        "'choice').",
-        "structured_outputs");
-  }
-  for (const char* old : {"guided_json", "guided_regex", "guided_choice", "guided_grammar"}) {
-    kinds += fields.Has(old) ? 1 : 0;
-  }
-  if (kinds == 0) return absl::OkStatus();
-  return RuleError(
-      "Structured outputs need constrained decoding, which this server does not offer.",
-      "structured_outputs");
 }
 
 absl::Status CheckRefusedFeatures(const RequestFields& fields) {
@@ -346,6 +300,7 @@ absl::Status ReadGenerationFields(const RequestFields& fields, const ServerOptio
   RETURN_IF_ERROR(ReadSpeculative(fields, request));
   RETURN_IF_ERROR(ReadSampling(fields, options.sampling, request));
   RETURN_IF_ERROR(ReadStreaming(fields, options, request));
+  ASSIGN_OR_RETURN(request->format, ReadOutputFormat(fields));
   return ReadReturns(fields, options, request);
 }
 
@@ -356,7 +311,6 @@ absl::Status CheckGenerationRules(const RequestFields& fields, const ServerOptio
   }
   RETURN_IF_ERROR(CheckStopStrings(options, request));
   RETURN_IF_ERROR(CheckCacheSalt(fields));
-  RETURN_IF_ERROR(CheckConstraints(fields));
   RETURN_IF_ERROR(CheckRefusedFeatures(fields));
   if (request.stream && request.prompt_logprobs.value_or(0) != 0) {
     return RuleError("`prompt_logprobs` are not available when `stream=True`.", "prompt_logprobs");

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "grammar/output_format.h"
 #include "sample/sampling_params.h"
 #include "server/request_fields.h"
 #include "server/server_options.h"
@@ -39,6 +40,7 @@ struct GenerationRequest {
   std::optional<int64_t> logprobs;         // alternatives per token; -1: the whole vocabulary
   std::optional<int64_t> prompt_logprobs;  // the same for the prompt
   std::optional<int64_t> thinking_token_budget;
+  std::optional<grammar::OutputFormat> format;  // none: any
 
   bool stream = false;
   bool include_usage = false;
@@ -60,8 +62,8 @@ struct GenerationRequest {
 absl::Status ReadGenerationFields(const RequestFields& fields, const ServerOptions& options,
                                   GenerationRequest* request);
 
-// Rules that need no model: stream options, counts of logprobs, stop strings, cache salt, features
-// that need constrained decoding and are refused.
+// Rules that need no model: stream options, counts of logprobs, stop strings, cache salt, refused
+// features.
 absl::Status CheckGenerationRules(const RequestFields& fields, const ServerOptions& options,
                                   const GenerationRequest& request);
 

@@ -20,6 +20,24 @@ absl::Status CheckPromptIds(const ServingContext& context, const JobPrompt& prom
   return absl::OkStatus();
 }
 
+absl::Status CompileFormat(const ServingContext& context, Job* job) {
+  if (!job->request.format) return absl::OkStatus();
+  if (context.formats == nullptr) {
+    return RuleError(
+        "A format of the answer needs a tokenizer; the server runs without one "
+        "(--skip-tokenizer-init).",
+        "response_format");
+  }
+  auto format = context.formats->Compile(*job->request.format);
+  if (!format.ok()) {
+    return RuleError(fmt::format("The requested format cannot be used: {}.",
+                                 std::string(format.status().message())),
+                     "response_format");
+  }
+  job->format = *std::move(format);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status FinishJob(const ServingContext& context, size_t limit, Job* job) {
@@ -35,6 +53,7 @@ absl::Status FinishJob(const ServingContext& context, size_t limit, Job* job) {
   }
   request.sampling.max_tokens = max_tokens;
   RETURN_IF_ERROR(ResolveSampling(context.vocab_size, context.tokenizer, &request));
+  RETURN_IF_ERROR(CompileFormat(context, job));
   if (job->num_choices() <= kMaxChoices) return absl::OkStatus();
   return RuleError(fmt::format("{} prompts with n={} make {} choices; one request may ask for {}.",
                                job->prompts.size(), request.n, job->num_choices(), kMaxChoices),

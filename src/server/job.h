@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "grammar/compiled_grammar.h"
+#include "grammar/output_format.h"
 #include "server/generation_request.h"
 #include "server/server_options.h"
 #include "text/output_parser.h"
@@ -19,6 +21,7 @@ namespace fulgur::server {
 struct ServingContext {
   const ServerOptions* options;
   const text::Tokenizer* tokenizer;  // null: token ids only
+  grammar::FormatCompiler* formats;  // null: without a tokenizer
   std::vector<int32_t> eos_token_ids;
   int64_t max_model_len = 0;
   int64_t vocab_size = 0;
@@ -44,6 +47,9 @@ struct Job {
   std::vector<int32_t> forced_call_tokens;
   int32_t think_close_token = -1;  // ends the reasoning when its budget is used up
   bool include_reasoning = true;
+  // The format of the answer; behind the token that ends the reasoning, if there is any.
+  std::shared_ptr<const grammar::CompiledGrammar> format;
+  std::optional<int32_t> format_starts_behind;
   std::string echo_text;  // put before the answer
 
   // Completions only: the prompt is wanted, no output (max_tokens 0 with echo).
