@@ -7,13 +7,13 @@
 
 #include "base/status_macros.h"
 #include "cli/flag_help.h"
+#include "cli/model_memory.h"
 #include "cli/serve_drafter.h"
 #include "cli/serve_files.h"
 #include "cli/words.h"
 #include "engine/model_engine.h"
 #include "fmt/format.h"
 #include "model/checkpoint.h"
-#include "model/model.h"
 #include "model/weight_loader.h"
 
 namespace fulgur::cli {
@@ -62,12 +62,6 @@ std::string DescribeEnvironment(const Environment& environment) {
   return text.empty() ? text : "environment\n" + text;
 }
 
-std::string Bytes(int64_t bytes) {
-  if (bytes < 1'000'000) return fmt::format("{:.1f} kB", static_cast<double>(bytes) / 1e3);
-  if (bytes < 1'000'000'000) return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
-  return fmt::format("{:.2f} GB", static_cast<double>(bytes) / 1e9);
-}
-
 // Of the drafter's weights; 0 if there is none or they cannot be read.
 int64_t DescribeDrafter(const ServeOptions& options, std::string& text) {
   if (!options.speculation.enabled) return 0;
@@ -78,7 +72,7 @@ int64_t DescribeDrafter(const ServeOptions& options, std::string& text) {
     text += fmt::format("  drafter: {}\n", Message(bytes.status()));
     return 0;
   }
-  text += fmt::format("  drafter: {} in memory\n", Bytes(*bytes));
+  text += fmt::format("  drafter: {} in memory\n", FormatBytes(*bytes));
   return *bytes;
 }
 
@@ -99,22 +93,20 @@ int64_t DescribeWeights(const ServeOptions& options, std::string& text) {
     return 0;
   }
   text += fmt::format("  weights: {} tensors, {} on disk, {} in memory\n", summary->main.tensors,
-                      Bytes(summary->main.bytes), Bytes(summary->weight_bytes));
+                      FormatBytes(summary->main.bytes), FormatBytes(summary->weight_bytes));
   if (summary->draft_blocks > 0) {
     const bool used = options.speculation.enabled && options.speculation.model.empty();
-    text +=
-        fmt::format("  draft model: {} blocks, {} tensors, {}; {}loaded\n", summary->draft_blocks,
-                    summary->drafts.tensors, Bytes(summary->drafts.bytes), used ? "" : "not ");
+    text += fmt::format("  draft model: {} blocks, {} tensors, {}; {}loaded\n",
+                        summary->draft_blocks, summary->drafts.tensors,
+                        FormatBytes(summary->drafts.bytes), used ? "" : "not ");
   }
   return summary->weight_bytes + DescribeDrafter(options, text);
 }
 
 std::string DescribeSequences(const ServeOptions& options, const model::ModelConfig& config,
                               int64_t available_bytes) {
-  const auto layout = model::CacheLayout(config, options.engine.precision,
-                                         /*lookahead=*/options.engine.max_drafts);
-  std::string text = fmt::format("  sequence memory: {} bytes per token, {} per running request\n",
-                                 layout.page_bytes() / kv::kPageTokens, Bytes(layout.slot_bytes()));
+  std::string text = fmt::format("  sequence memory: {}\n",
+                                 DescribeSequenceMemory(SequenceLayout(options.engine, config)));
   const auto plan = engine::PlanModelMemory(options.engine, config, available_bytes);
   return text + fmt::format("  {}\n", plan.ok() ? engine::DescribePlan(*plan)
                                                 : "does not fit: " + Message(plan.status()));

@@ -31,6 +31,7 @@ struct Subcommand {
 
 constexpr Subcommand kSubcommands[] = {
     {"serve", &RunServe, "serve a model behind the OpenAI API"},
+    {"plan", &RunPlan, "say whether a model fits a machine, and how fast it will be"},
     {"chat", &RunChat, "talk to a server from the terminal"},
     {"bench", &RunBench, "measure a server: load, results, reports"},
     {"sample", &RunSample, "sample the utilisation of accelerators and host"},

@@ -37,26 +37,6 @@ bool LooksLikeHubName(const std::string& model) {
          std::count(model.begin(), model.end(), '/') == 1;
 }
 
-absl::Status CheckModelFolder(const std::string& model) {
-  if (!Exists(model)) {
-    return absl::NotFoundError(fmt::format(
-        "the model folder {} does not exist{}", model,
-        LooksLikeHubName(model)
-            ? "; if this is a name on a hub, download it first and give the folder's path"
-            : ""));
-  }
-  if (!IsFolder(model)) {
-    return absl::InvalidArgumentError(fmt::format(
-        "{} is a file; give the folder of a checkpoint, with its config.json and *.safetensors",
-        model));
-  }
-  if (!Exists(fs::path(model) / "config.json")) {
-    return absl::NotFoundError(fmt::format(
-        "{} has no config.json; give the folder of a checkpoint in Hugging Face's layout", model));
-  }
-  return absl::OkStatus();
-}
-
 fs::path TokenizerFile(const std::string& tokenizer) {
   return IsFolder(tokenizer) ? fs::path(tokenizer) / "tokenizer.json" : fs::path(tokenizer);
 }
@@ -146,6 +126,26 @@ absl::Status CompleteModelLen(const model::ModelConfig& config, ServeOptions& op
 }
 
 }  // namespace
+
+absl::Status CheckModelFolder(const std::string& model) {
+  if (!Exists(model)) {
+    return absl::NotFoundError(fmt::format(
+        "the model folder {} does not exist{}", model,
+        LooksLikeHubName(model)
+            ? "; if this is a name on a hub, download it first and give the folder's path"
+            : ""));
+  }
+  if (!IsFolder(model)) {
+    return absl::InvalidArgumentError(fmt::format(
+        "{} is a file; give the folder of a checkpoint, with its config.json and *.safetensors",
+        model));
+  }
+  if (!Exists(fs::path(model) / "config.json")) {
+    return absl::NotFoundError(fmt::format(
+        "{} has no config.json; give the folder of a checkpoint in Hugging Face's layout", model));
+  }
+  return absl::OkStatus();
+}
 
 absl::Status CheckFiles(const ServeOptions& options) {
   if (options.script.empty()) {

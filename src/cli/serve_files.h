@@ -13,6 +13,9 @@
 
 namespace fulgur::cli {
 
+// That `model` is a folder with a config.json. Says what to do if not.
+absl::Status CheckModelFolder(const std::string& model);
+
 // That the folder and the files named by flags are there. Says what to do if not.
 absl::Status CheckFiles(const ServeOptions& options);
 

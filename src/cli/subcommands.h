@@ -17,6 +17,7 @@ struct Invocation {
 };
 
 int RunServe(const Invocation& invocation);
+int RunPlan(const Invocation& invocation);
 int RunChat(const Invocation& invocation);
 int RunSample(const Invocation& invocation);
 int RunEval(const Invocation& invocation);

@@ -77,13 +77,6 @@ kv::Layout LayoutOf(const ModelEngineOptions& options, const model::ModelConfig&
   return model::CacheLayout(config, options.precision, drafts ? options.max_drafts : 0);
 }
 
-// What a step needs besides weights and sequence memory.
-int64_t StepBytes(const ModelEngineOptions& options, const model::ModelConfig& config) {
-  const model::StepLimits limits = StepLimitsOf(options);
-  return model::Model::ScratchBytes(config, options.precision, limits, options.num_threads) +
-         limits.max_logit_rows * config.vocab_size * static_cast<int64_t>(sizeof(float));
-}
-
 absl::Status LocalModel::Load(const ModelEngineOptions& options, model::ModelConfig config,
                               model::Weights weights, const kernels::OpTable& ops) {
   ASSIGN_OR_RETURN(model_,
@@ -93,6 +86,12 @@ absl::Status LocalModel::Load(const ModelEngineOptions& options, model::ModelCon
 }
 
 }  // namespace
+
+int64_t StepBytes(const ModelEngineOptions& options, const model::ModelConfig& config) {
+  const model::StepLimits limits = StepLimitsOf(options);
+  return model::Model::ScratchBytes(config, options.precision, limits, options.num_threads) +
+         limits.max_logit_rows * config.vocab_size * static_cast<int64_t>(sizeof(float));
+}
 
 absl::StatusOr<std::unique_ptr<ModelRunner>> CreateModelRunner(const ModelEngineOptions& options,
                                                                model::ModelConfig config,

@@ -45,6 +45,9 @@ struct ModelEngine {
   MemoryPlan memory;
 };
 
+// What a step needs besides weights and sequence memory: scratch and logits.
+int64_t StepBytes(const ModelEngineOptions& options, const model::ModelConfig& config);
+
 // The memory that CreateModelEngine gives to sequences of this model. Counts what the drafter of
 // the configuration needs beside its weights.
 absl::StatusOr<MemoryPlan> PlanModelMemory(const ModelEngineOptions& options,

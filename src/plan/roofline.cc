@@ -30,23 +30,20 @@ double Seconds(const ProductWork& work, const ProductRate& rate) {
 // Tokens of a sequence that the last row of a step sees, itself included.
 int64_t LastKnown(const StepShape& step) { return step.context + step.rows_each; }
 
-// Keys in the windows of all rows of one sequence together.
-double WindowKeys(const StepShape& step, int64_t window) {
-  double sum = 0.0;
-  for (int64_t known = step.context + 1; known <= LastKnown(step); ++known) {
-    sum += static_cast<double>(std::min(known, window));
-  }
-  return sum;
+// min(1 / ratio, most) + min(2 / ratio, most) + ... + min(known / ratio, most), in whole entries.
+double EntriesUpTo(int64_t known, int64_t ratio, int64_t most) {
+  const int64_t growing = std::min(known, most * ratio);  // tokens before the limit counts
+  const auto whole = static_cast<double>(growing / ratio);
+  const auto rest = static_cast<double>(growing % ratio + 1);
+  const double sum = static_cast<double>(ratio) * whole * (whole - 1.0) / 2.0 + whole * rest;
+  return sum + static_cast<double>((known - growing) * most);
 }
 
-// Compressed entries of all rows of one sequence together, at most `most` for each row.
+// Compressed entries of all rows of one sequence together, at most `most` for each row. The window
+// is the same with a ratio of 1.
 double EntryKeys(const StepShape& step, int64_t ratio, int64_t most) {
   if (ratio == 0) return 0.0;
-  double sum = 0.0;
-  for (int64_t known = step.context + 1; known <= LastKnown(step); ++known) {
-    sum += static_cast<double>(std::min(known / ratio, most));
-  }
-  return sum;
+  return EntriesUpTo(LastKnown(step), ratio, most) - EntriesUpTo(step.context, ratio, most);
 }
 
 // Collects the stages of one step.
@@ -58,7 +55,7 @@ class Collector {
         layout_(layout),
         step_(step),
         rows_(static_cast<double>(step.rows())),
-        window_keys_(WindowKeys(step, model.config.sliding_window)) {}
+        window_keys_(EntryKeys(step, 1, model.config.sliding_window)) {}
 
   std::vector<StageWork> Run() {
     for (layer_ = 0; layer_ < config_.num_layers; ++layer_) {

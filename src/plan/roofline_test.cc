@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "model/model.h"
 
@@ -72,6 +74,24 @@ TEST_F(RooflineTest, SequencesShareWeightsButNotMemory) {
 TEST_F(RooflineTest, RowsOfAPromptShareKeys) {
   const auto bytes = BytesByKind({.rows_each = 512, .context = 0});
   EXPECT_LT(bytes.at(StageKind::kAttention), 43.0 * (128 + 512 + 128) * 1024);
+}
+
+TEST_F(RooflineTest, CountsTheKeysOfEveryRow) {
+  for (const auto& [context, rows] : {std::pair{0, 5}, {100, 200}, {2000, 300}, {7000, 1}}) {
+    double ops = 0.0;  // of the attention of all layers
+    const StepShape step{.rows_each = rows, .context = context};
+    for (const StageWork& stage : WorkOfStep(shape_, layout_, step)) ops += stage.attention_ops;
+    double keys = 0.0;
+    for (int64_t layer = 0; layer < shape_.config.num_layers; ++layer) {
+      const int64_t ratio = shape_.config.Ratio(layer);
+      for (int64_t known = context + 1; known <= context + rows; ++known) {
+        keys += static_cast<double>(std::min<int64_t>(known, 128));
+        if (ratio == 4) keys += static_cast<double>(std::min<int64_t>(known / 4, 512));
+        if (ratio == 128) keys += static_cast<double>(known / 128);
+      }
+    }
+    EXPECT_DOUBLE_EQ(ops, 4 * 64 * 512 * keys) << context << " + " << rows;
+  }
 }
 
 TEST_F(RooflineTest, DecodingOneSequenceIsBoundByMemory) {
