@@ -9,8 +9,6 @@ using enum FlagEffect;
 constexpr Text kNoPython = {"no Python code is run", "不运行 Python 代码"};
 constexpr Text kOwnParser = {"the parsers for the model's format are built in",
                              "模型格式的解析器已内置"};
-constexpr Text kFreeCalls = {"calls are not held to the schema of their tool yet",
-                             "目前不按工具的 schema 约束调用"};
 constexpr Text kOwnGrammar = {
     "formats are kept by one built-in implementation; requests choose their spacing",
     "格式由内置的唯一实现保证；空白由请求选择"};
@@ -117,10 +115,8 @@ constexpr FlagSpec kFlags[] = {
      .help = {"servers whose tools are run for the client", "代客户端执行工具的服务器"},
      .reason = {"tools are run by the client", "工具由客户端执行"}},
     {.name = "tool-strict-level",
-     .effect = kRefused,
      .default_value = "auto",
      .help = {"how strictly calls follow their schema", "调用遵循 schema 的严格程度"},
-     .reason = kFreeCalls,
      .choices = "auto|function|parameter"},
     {.name = "structured-outputs-config",
      .type = kJson,

@@ -194,10 +194,17 @@ absl::Status SetEffort(const FlagValues& values, ServeOptions& options) {
   return absl::OkStatus();
 }
 
+server::ToolStrictness ToolStrictnessOf(const std::string& level) {
+  if (level == "function") return server::ToolStrictness::kFunction;
+  if (level == "parameter") return server::ToolStrictness::kParameter;
+  return server::ToolStrictness::kAuto;
+}
+
 void SetChat(const FlagValues& values, server::ChatOptions& chat) {
   chat.tool_parser = !values.String("tool-call-parser").empty();
   chat.auto_tool_choice = values.Bool("enable-auto-tool-choice");
   chat.reasoning_parser = !values.String("reasoning-parser").empty();
+  chat.tool_strictness = ToolStrictnessOf(values.String("tool-strict-level"));
   chat.exclude_tools_when_none = values.Bool("exclude-tools-when-tool-choice-none");
   chat.trust_request_chat_template = values.Bool("trust-request-chat-template");
   chat.special_tokens_in_text = values.Bool("special-tokens-in-text");

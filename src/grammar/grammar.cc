@@ -31,6 +31,10 @@ Symbol GrammarBuilder::Literal(std::string_view text) {
   return Sequence(bytes);
 }
 
+Symbol GrammarBuilder::AddedToken(std::string_view content) {
+  return Sequence({Byte(kAddedTokenMark), Literal(content)});
+}
+
 Symbol GrammarBuilder::Sequence(std::span<const Symbol> parts) {
   if (parts.size() == 1) return parts.front();
   if (parts.empty() && empty_) return *empty_;

@@ -20,6 +20,10 @@ namespace fulgur::grammar {
 
 using ByteSet = std::bitset<256>;
 
+// An added token, such as a marker, is spelt as this byte, which no text contains, and its content.
+// So a grammar can ask for the token itself, and text that merely looks like it will not do.
+inline constexpr uint8_t kAddedTokenMark = 0xFF;
+
 // A step of a rule: a byte out of a set, another rule, or the rule's end.
 struct Symbol {
   enum class Kind : uint8_t { kEnd, kBytes, kRule };
@@ -60,6 +64,8 @@ class GrammarBuilder {
   Symbol Byte(uint8_t byte) { return Bytes(ByteSet().set(byte)); }
   // Exactly this text; the empty text matches nothing at all, which is a match.
   Symbol Literal(std::string_view text);
+  // The added token of this content.
+  Symbol AddedToken(std::string_view content);
   Symbol Sequence(std::span<const Symbol> parts);
   Symbol Sequence(std::initializer_list<Symbol> parts) { return Sequence(std::span(parts)); }
   Symbol Choice(std::span<const Symbol> options);

@@ -48,13 +48,19 @@ absl::StatusOr<sample::AllowedTokens> GrammarConstraint::Allowed() {
 }
 
 bool GrammarConstraint::Fits(StackId stack, int32_t token) {
-  from_.assign(1, stack);
-  for (const char byte : grammar_->tokenizer().TokenBytes(token)) {
-    matcher_.Advance(from_, static_cast<uint8_t>(byte), to_);
-    std::swap(from_, to_);
-    if (from_.empty()) return false;
-  }
-  return true;
+  trial_.assign(1, stack);
+  Follow(token, trial_);
+  return !trial_.empty();
+}
+
+void GrammarConstraint::Follow(int32_t token, MatchState& state) {
+  const auto take = [&](uint8_t byte) {
+    matcher_.Advance(state, byte, next_);
+    std::swap(state, next_);
+  };
+  const text::Tokenizer& tokenizer = grammar_->tokenizer();
+  if (tokenizer.IsAdded(token)) take(kAddedTokenMark);
+  for (const char byte : tokenizer.TokenBytes(token)) take(static_cast<uint8_t>(byte));
 }
 
 void GrammarConstraint::Accept(int32_t token) {
@@ -62,11 +68,10 @@ void GrammarConstraint::Accept(int32_t token) {
     if (token == *starts_behind_) starts_behind_.reset();
     return;
   }
+  // Behind the end only end-of-sequence tokens follow, if they are ignored.
+  if (state_.size() == 1 && state_.front() == kFinished) return;
   stale_ = true;
-  for (const char byte : grammar_->tokenizer().TokenBytes(token)) {
-    matcher_.Advance(state_, static_cast<uint8_t>(byte), to_);
-    std::swap(state_, to_);
-  }
+  Follow(token, state_);
 }
 
 }  // namespace fulgur::grammar

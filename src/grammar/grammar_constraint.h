@@ -27,13 +27,15 @@ class GrammarConstraint : public sample::TokenConstraint {
  private:
   void Allow(int32_t token);
   bool Fits(StackId stack, int32_t token);
+  // Moves `state` over a token; empty: it does not fit.
+  void Follow(int32_t token, MatchState& state);
 
   const std::shared_ptr<const CompiledGrammar> grammar_;
   std::optional<int32_t> starts_behind_;
   Matcher matcher_;
   MatchState state_;
-  MatchState from_, to_;  // scratch
-  bool stale_ = true;     // allowed_ is of an earlier state
+  MatchState trial_, next_;  // scratch
+  bool stale_ = true;        // allowed_ is of an earlier state
   std::vector<uint64_t> allowed_;
 };
 

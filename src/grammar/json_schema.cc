@@ -16,6 +16,8 @@
 #include "base/status_macros.h"
 #include "grammar/json_text.h"
 #include "grammar/regex.h"
+#include "grammar/schema_words.h"
+#include "grammar/string_schema.h"
 
 namespace fulgur::grammar {
 namespace {
@@ -51,29 +53,6 @@ constexpr std::array<std::string_view, 4> kStringWords = {"minLength", "maxLengt
 constexpr std::array<std::string_view, 4> kNumberWords = {"minimum", "maximum", "exclusiveMinimum",
                                                           "exclusiveMaximum"};
 
-struct NamedFormat {
-  std::string_view name;
-  std::string_view pattern;
-};
-
-constexpr std::string_view kDate = R"(\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01]))";
-constexpr std::string_view kTime =
-    R"(([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d))";
-
-std::optional<std::string> PatternOfFormat(std::string_view format) {
-  if (format == "date") return std::string(kDate);
-  if (format == "time") return std::string(kTime);
-  if (format == "date-time") return fmt::format("{}T{}", kDate, kTime);
-  if (format == "uuid") return "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}";
-  if (format == "ipv4") {
-    constexpr std::string_view kPart = R"((25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d))";
-    return fmt::format("{}(\\.{}){{3}}", kPart, kPart);
-  }
-  if (format == "email")
-    return R"([A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63}){1,8})";
-  return std::nullopt;  // describes only
-}
-
 bool HasAny(const JsonValue& schema, std::span<const std::string_view> words) {
   return std::any_of(words.begin(), words.end(),
                      [&](std::string_view word) { return schema.Find(word) != nullptr; });
@@ -95,17 +74,12 @@ std::vector<std::string> PointerParts(const std::string& pointer) {
   return parts;
 }
 
-// `place` is where in the schema.
-absl::Status Refuse(std::string_view place, std::string_view problem) {
-  return absl::InvalidArgumentError(fmt::format("the JSON schema at {}: {}", place, problem));
-}
-
 class SchemaReader {
  public:
   SchemaReader(const JsonValue& root, const JsonText& text, GrammarBuilder& builder)
       : root_(root), text_(text), builder_(builder) {}
 
-  absl::StatusOr<Symbol> Read() { return ReadSchema(root_, "#"); }
+  absl::StatusOr<Symbol> Read(const JsonValue& schema) { return ReadSchema(schema, "#"); }
 
  private:
   // The rule of a schema; schemas that are met again, through $ref, are the same rule.
@@ -121,11 +95,12 @@ class SchemaReader {
 
   absl::StatusOr<Symbol> ReadBody(const JsonValue& schema, const std::string& place) {
     if (schema.type() == Type::kBoolean && schema.boolean()) return text_.Value();
-    if (!schema.is_object()) return Refuse(place, "a schema is an object or true");
+    if (!schema.is_object()) return RefuseSchema(place, "a schema is an object or true");
     for (const std::string_view word : kRefusedWords) {
       const JsonValue* value = schema.Find(word);
       if (value == nullptr || (value->type() == Type::kBoolean && !value->boolean())) continue;
-      return Refuse(place, fmt::format("`{}` cannot be kept while decoding; leave it out", word));
+      return RefuseSchema(place,
+                          fmt::format("`{}` cannot be kept while decoding; leave it out", word));
     }
     if (const JsonValue* target = schema.Find("$ref")) return ReadReference(*target, place);
     if (const JsonValue* value = schema.Find("const")) return LiteralOf(*value);
@@ -144,7 +119,7 @@ class SchemaReader {
 
   absl::StatusOr<Symbol> ReadEnum(const JsonValue& values, const std::string& place) {
     if (!values.is_array() || values.items().empty()) {
-      return Refuse(place, "`enum` is a list of at least one value");
+      return RefuseSchema(place, "`enum` is a list of at least one value");
     }
     std::vector<Symbol> options;
     for (const JsonValue& value : values.items()) options.push_back(LiteralOf(value));
@@ -153,13 +128,13 @@ class SchemaReader {
 
   absl::StatusOr<Symbol> ReadReference(const JsonValue& target, const std::string& place) {
     if (!target.is_string() || !target.string().starts_with("#")) {
-      return Refuse(place, "`$ref` must point into the same schema, as #/$defs/name does");
+      return RefuseSchema(place, "`$ref` must point into the same schema, as #/$defs/name does");
     }
     const JsonValue* found = &root_;
     for (const std::string& part : PointerParts(target.string())) {
       found = found->Find(part);
       if (found == nullptr) {
-        return Refuse(place, fmt::format("there is no {} in the schema", target.string()));
+        return RefuseSchema(place, fmt::format("there is no {} in the schema", target.string()));
       }
     }
     return ReadSchema(*found, target.string());
@@ -168,14 +143,14 @@ class SchemaReader {
   absl::StatusOr<Symbol> ReadCombination(const JsonValue& schema, const JsonValue& options,
                                          std::string_view word, const std::string& place) {
     if (!options.is_array() || options.items().empty()) {
-      return Refuse(place, fmt::format("`{}` is a list of at least one schema", word));
+      return RefuseSchema(place, fmt::format("`{}` is a list of at least one schema", word));
     }
     if (word == "allOf" && options.items().size() > 1) {
-      return Refuse(place, "`allOf` of several schemas cannot be kept; write them as one");
+      return RefuseSchema(place, "`allOf` of several schemas cannot be kept; write them as one");
     }
     if (HasAny(schema, kObjectWords) || HasAny(schema, kArrayWords) ||
         HasAny(schema, kStringWords) || HasAny(schema, kNumberWords)) {
-      return Refuse(
+      return RefuseSchema(
           place,
           fmt::format("limits beside `{}` cannot be kept; write them into each of its schemas",
                       word));
@@ -195,11 +170,12 @@ class SchemaReader {
     if (type == nullptr) return ReadUntyped(schema, place);
     if (type->is_string()) return ReadType(type->string(), schema, place);
     if (!type->is_array() || type->items().empty()) {
-      return Refuse(place, "`type` is a type's name or a list of them");
+      return RefuseSchema(place, "`type` is a type's name or a list of them");
     }
     std::vector<Symbol> options;
     for (const JsonValue& item : type->items()) {
-      if (!item.is_string()) return Refuse(place, "`type` is a type's name or a list of them");
+      if (!item.is_string())
+        return RefuseSchema(place, "`type` is a type's name or a list of them");
       ASSIGN_OR_RETURN(options.emplace_back(), ReadType(item.string(), schema, place));
     }
     return builder_.Choice(options);
@@ -223,64 +199,16 @@ class SchemaReader {
     if (type == "integer") return ReadInteger(schema, place);
     if (type == "boolean") return text_.Boolean();
     if (type == "null") return text_.Null();
-    return Refuse(place, fmt::format("there is no type `{}`", type));
-  }
-
-  // A whole number of the schema that counts something; `otherwise` if it is not there.
-  absl::StatusOr<int64_t> ReadCount(const JsonValue& schema, std::string_view word,
-                                    int64_t otherwise, const std::string& place) {
-    const JsonValue* value = schema.Find(word);
-    if (value == nullptr) return otherwise;
-    int64_t count = 0;
-    const bool whole =
-        value->type() == Type::kInteger && absl::SimpleAtoi(value->number_spelling(), &count);
-    if (whole && count >= 0 && count <= GrammarBuilder::kMaxRepeats) return count;
-    return Refuse(place, fmt::format("`{}` is a whole number from 0 to {}", word,
-                                     GrammarBuilder::kMaxRepeats));
-  }
-
-  struct Counts {
-    int64_t least;
-    int64_t most;
-  };
-
-  absl::StatusOr<Counts> ReadCounts(const JsonValue& schema, std::string_view least_word,
-                                    std::string_view most_word, const std::string& place) {
-    Counts counts{};
-    ASSIGN_OR_RETURN(counts.least, ReadCount(schema, least_word, 0, place));
-    ASSIGN_OR_RETURN(counts.most, ReadCount(schema, most_word, GrammarBuilder::kUnbounded, place));
-    if (counts.most == GrammarBuilder::kUnbounded || counts.least <= counts.most) return counts;
-    return Refuse(place, fmt::format("`{}` is larger than `{}`", least_word, most_word));
+    return RefuseSchema(place, fmt::format("there is no type `{}`", type));
   }
 
   absl::StatusOr<Symbol> ReadString(const JsonValue& schema, const std::string& place) {
-    ASSIGN_OR_RETURN(const Counts length, ReadCounts(schema, "minLength", "maxLength", place));
-    const bool limited = schema.Find("minLength") != nullptr || schema.Find("maxLength") != nullptr;
-    std::optional<std::string> pattern;
-    if (const JsonValue* format = schema.Find("format"); format != nullptr && format->is_string()) {
-      pattern = PatternOfFormat(format->string());
-      if (pattern) pattern = fmt::format("^{}$", *pattern);
-    }
-    if (const JsonValue* own = schema.Find("pattern")) {
-      if (!own->is_string()) return Refuse(place, "`pattern` is a text");
-      if (pattern) return Refuse(place, "`pattern` beside `format` cannot be kept");
-      pattern = own->string();
-    }
-    if (!pattern) return text_.StringOfLength(length.least, length.most);
-    if (limited) return Refuse(place, "a length beside `pattern` or `format` cannot be kept");
-    return ReadPattern(*pattern, place);
-  }
-
-  // A pattern is searched for anywhere in the string, unless it is anchored.
-  absl::StatusOr<Symbol> ReadPattern(const std::string& pattern, const std::string& place) {
-    const auto spell = [this](const CharacterSet& set) { return text_.Character(set); };
-    auto inside = ParseRegex(pattern, spell, builder_);
-    if (!inside.ok()) return Refuse(place, std::string(inside.status().message()));
-    const Symbol anything = builder_.Repeat(text_.AnyCharacter(), 0, GrammarBuilder::kUnbounded);
-    const Symbol nothing = builder_.Empty();
-    const bool ends = pattern.ends_with("$") && !pattern.ends_with("\\$");
-    return text_.Quoted(builder_.Sequence(
-        {pattern.starts_with("^") ? nothing : anything, *inside, ends ? nothing : anything}));
+    if (!HasAny(schema, kStringWords)) return text_.String();
+    const CharacterStyle escaped = {
+        .one_of = [this](const CharacterSet& set) { return text_.Character(set); },
+        .any = text_.AnyCharacter()};
+    ASSIGN_OR_RETURN(const Symbol content, AddStringContent(schema, escaped, place, builder_));
+    return text_.Quoted(content);
   }
 
   // ---- numbers ----
@@ -292,7 +220,7 @@ class SchemaReader {
     const JsonValue* inclusive = schema.Find(word);
     const JsonValue* exclusive = schema.Find(exclusive_word);
     if (inclusive != nullptr && exclusive != nullptr) {
-      return Refuse(place, fmt::format("`{}` beside `{}`", word, exclusive_word));
+      return RefuseSchema(place, fmt::format("`{}` beside `{}`", word, exclusive_word));
     }
     const JsonValue* bound = inclusive != nullptr ? inclusive : exclusive;
     if (bound == nullptr) return std::nullopt;
@@ -300,7 +228,7 @@ class SchemaReader {
     const bool number = bound->type() == Type::kInteger || bound->type() == Type::kNumber;
     if (!number || !absl::SimpleAtod(bound->number_spelling(), &value) ||
         std::trunc(value) != value || std::abs(value) > static_cast<double>(kLargestBound)) {
-      return Refuse(place, "bounds of numbers must be whole numbers of at most 15 digits");
+      return RefuseSchema(place, "bounds of numbers must be whole numbers of at most 15 digits");
     }
     return NumberBound{static_cast<int64_t>(value), exclusive != nullptr};
   }
@@ -325,11 +253,11 @@ class SchemaReader {
   // ---- arrays ----
 
   absl::StatusOr<Symbol> ReadArray(const JsonValue& schema, const std::string& place) {
-    ASSIGN_OR_RETURN(const Counts counts, ReadCounts(schema, "minItems", "maxItems", place));
+    ASSIGN_OR_RETURN(const SchemaCounts counts, ReadCounts(schema, "minItems", "maxItems", place));
     ASSIGN_OR_RETURN(const std::vector<Symbol> first, ReadFirstItems(schema, place));
     const auto num_first = static_cast<int64_t>(first.size());
     if (counts.most != GrammarBuilder::kUnbounded && counts.most < num_first) {
-      return Refuse(place, "`maxItems` is smaller than the number of `prefixItems`");
+      return RefuseSchema(place, "`maxItems` is smaller than the number of `prefixItems`");
     }
     const JsonValue* items = schema.Find("items");
     const bool closed = items != nullptr && items->type() == Type::kBoolean && !items->boolean();
@@ -353,7 +281,7 @@ class SchemaReader {
     std::vector<Symbol> first;
     const JsonValue* items = schema.Find("prefixItems");
     if (items == nullptr) return first;
-    if (!items->is_array()) return Refuse(place, "`prefixItems` is a list of schemas");
+    if (!items->is_array()) return RefuseSchema(place, "`prefixItems` is a list of schemas");
     for (size_t i = 0; i < items->items().size(); ++i) {
       ASSIGN_OR_RETURN(first.emplace_back(),
                        ReadSchema(items->items()[i], fmt::format("{}/prefixItems/{}", place, i)));
@@ -362,7 +290,7 @@ class SchemaReader {
   }
 
   // Items behind the first `num_before`, as many as the counts of all still allow.
-  Symbol MoreItems(Symbol item, int64_t num_before, const Counts& counts) {
+  Symbol MoreItems(Symbol item, int64_t num_before, const SchemaCounts& counts) {
     const bool unbounded = counts.most == GrammarBuilder::kUnbounded;
     int64_t least = std::max<int64_t>(0, counts.least - num_before);
     int64_t most = unbounded ? counts.most : counts.most - num_before;
@@ -385,7 +313,7 @@ class SchemaReader {
   absl::StatusOr<Symbol> ReadObject(const JsonValue& schema, const std::string& place) {
     const JsonValue* properties = schema.Find("properties");
     if (properties != nullptr && !properties->is_object()) {
-      return Refuse(place, "`properties` is an object of schemas");
+      return RefuseSchema(place, "`properties` is an object of schemas");
     }
     std::vector<std::string> names;
     if (properties != nullptr) {
@@ -394,7 +322,7 @@ class SchemaReader {
     ASSIGN_OR_RETURN(const std::vector<std::string> required, ReadRequired(schema, place));
     for (const std::string& name : required) {
       if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-      return Refuse(place, fmt::format("`required` names `{}`, which is no property", name));
+      return RefuseSchema(place, fmt::format("`required` names `{}`, which is no property", name));
     }
     std::vector<Property> members;
     for (const std::string& name : names) {
@@ -417,7 +345,7 @@ class SchemaReader {
     const auto& items = required->items();
     const auto is_name = [](const JsonValue& item) { return item.is_string(); };
     if (!required->is_array() || !std::all_of(items.begin(), items.end(), is_name)) {
-      return Refuse(place, "`required` is a list of names");
+      return RefuseSchema(place, "`required` is a list of names");
     }
     for (const JsonValue& item : items) names.push_back(item.string());
     return names;
@@ -477,10 +405,24 @@ absl::StatusOr<JsonText> MakeText(const JsonSpacing& spacing, GrammarBuilder& bu
 
 }  // namespace
 
-absl::StatusOr<Symbol> AddJsonSchema(const JsonValue& schema, const JsonSpacing& spacing,
-                                     GrammarBuilder& builder) {
+absl::StatusOr<Symbol> AddJsonSchema(const JsonValue& root, const JsonValue& schema,
+                                     const JsonSpacing& spacing, GrammarBuilder& builder) {
   ASSIGN_OR_RETURN(const JsonText text, MakeText(spacing, builder));
-  return SchemaReader(schema, text, builder).Read();
+  return SchemaReader(root, text, builder).Read(schema);
+}
+
+absl::StatusOr<Symbol> AddPlainString(const JsonValue& schema, GrammarBuilder& builder) {
+  std::vector<Symbol> options;
+  const JsonValue* values = schema.Find("enum");
+  if (values != nullptr && values->is_array()) {
+    for (const JsonValue& value : values->items()) {
+      if (value.is_string()) options.push_back(builder.Literal(value.string()));
+    }
+  }
+  const JsonValue* value = schema.Find("const");
+  if (value != nullptr && value->is_string()) options.push_back(builder.Literal(value->string()));
+  if (!options.empty()) return builder.Choice(options);
+  return AddStringContent(schema, PlainCharacters(builder), "#", builder);
 }
 
 absl::StatusOr<Symbol> AddJsonObject(const JsonSpacing& spacing, GrammarBuilder& builder) {

@@ -25,9 +25,13 @@ struct JsonSpacing {
   std::optional<std::string> pattern;  // a regular expression of its own, in place of the rule
 };
 
-// kInvalidArgument: what cannot be kept, and where in the schema.
-absl::StatusOr<Symbol> AddJsonSchema(const text::JsonValue& schema, const JsonSpacing& spacing,
-                                     GrammarBuilder& builder);
+// `schema` is the whole of `root` or a part of it: $ref counts from the root. kInvalidArgument:
+// what cannot be kept, and where in the schema.
+absl::StatusOr<Symbol> AddJsonSchema(const text::JsonValue& root, const text::JsonValue& schema,
+                                     const JsonSpacing& spacing, GrammarBuilder& builder);
+
+// The strings that a schema of strings describes, without quotes and escapes. The same errors.
+absl::StatusOr<Symbol> AddPlainString(const text::JsonValue& schema, GrammarBuilder& builder);
 
 // Any JSON object.
 absl::StatusOr<Symbol> AddJsonObject(const JsonSpacing& spacing, GrammarBuilder& builder);

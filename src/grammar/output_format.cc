@@ -33,13 +33,15 @@ absl::StatusOr<Symbol> AddFormat(const OutputFormat& format, GrammarBuilder& bui
       return AddJsonObject(format.spacing, builder);
     case OutputFormat::Kind::kJsonSchema: {
       ASSIGN_OR_RETURN(const text::JsonValue schema, text::ParseJson(format.source));
-      return AddJsonSchema(schema, format.spacing, builder);
+      return AddJsonSchema(schema, schema, format.spacing, builder);
     }
     case OutputFormat::Kind::kRegex:
       return ParseRegex(
           format.source, [&](const CharacterSet& set) { return set.Spell(builder); }, builder);
     case OutputFormat::Kind::kChoice:
       return AddChoices(format.source, builder);
+    case OutputFormat::Kind::kToolCalls:
+      return AddToolCalls(format.calls, builder);
     case OutputFormat::Kind::kEbnf:
       break;
   }
@@ -47,9 +49,11 @@ absl::StatusOr<Symbol> AddFormat(const OutputFormat& format, GrammarBuilder& bui
 }
 
 std::string KeyOf(const OutputFormat& format) {
-  return fmt::format("{}{}{}{}\n{}", static_cast<int>(format.kind),
-                     format.spacing.compact ? "c" : "-", format.spacing.pattern ? "p" : "-",
-                     format.spacing.pattern.value_or(""), format.source);
+  const ToolCallFormat& calls = format.calls;
+  return fmt::format("{}{}{}{}\n{}\n{}{}{}{}\n{}", static_cast<int>(format.kind),
+                     format.spacing.compact, format.spacing.pattern.has_value(),
+                     format.spacing.pattern.value_or(""), format.source, calls.required,
+                     calls.one_call, calls.hold_arguments, calls.named, calls.tools);
 }
 
 // A format that no answer has would leave the model nothing to say.

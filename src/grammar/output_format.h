@@ -13,6 +13,7 @@
 #include "grammar/compiled_grammar.h"
 #include "grammar/json_schema.h"
 #include "grammar/token_trie.h"
+#include "grammar/tool_calls.h"
 #include "text/tokenizer.h"
 
 namespace fulgur::grammar {
@@ -24,10 +25,12 @@ struct OutputFormat {
     kRegex,       // source: a regular expression, of the whole answer
     kChoice,      // source: a JSON list of texts, one of which is the answer
     kEbnf,        // source: a grammar
+    kToolCalls,   // calls
   };
   Kind kind = Kind::kJsonObject;
-  std::string source;
-  JsonSpacing spacing;  // of the JSON kinds
+  std::string source = {};
+  JsonSpacing spacing = {};  // of the JSON kinds
+  ToolCallFormat calls = {};
 };
 
 // The rules of a format. kInvalidArgument: what is wrong with it, and where.

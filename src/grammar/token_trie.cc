@@ -1,19 +1,33 @@
 #include "grammar/token_trie.h"
 
 #include <algorithm>
+#include <string>
 #include <string_view>
+#include <utility>
+
+#include "grammar/grammar.h"
 
 namespace fulgur::grammar {
 namespace {
 
-std::vector<int32_t> OrdinaryTokens(const text::Tokenizer& tokenizer) {
-  std::vector<int32_t> tokens;
+// Empty: the token is part of no format. The mark itself is a byte of no text, but vocabularies of
+// bytes have a token for it.
+std::string Spelling(const text::Tokenizer& tokenizer, int32_t token) {
+  constexpr char kMark = static_cast<char>(kAddedTokenMark);
+  std::string bytes(tokenizer.TokenBytes(token));
+  if (tokenizer.IsAdded(token)) return bytes.empty() ? bytes : kMark + bytes;
+  return bytes.find(kMark) == std::string::npos ? bytes : "";
+}
+
+using SpeltToken = std::pair<std::string, int32_t>;
+
+std::vector<SpeltToken> SpeltTokens(const text::Tokenizer& tokenizer) {
+  std::vector<SpeltToken> tokens;
   for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
-    if (!tokenizer.IsAdded(id) && !tokenizer.TokenBytes(id).empty()) tokens.push_back(id);
+    std::string spelling = Spelling(tokenizer, id);
+    if (!spelling.empty()) tokens.emplace_back(std::move(spelling), id);
   }
-  std::sort(tokens.begin(), tokens.end(), [&](int32_t a, int32_t b) {
-    return std::pair(tokenizer.TokenBytes(a), a) < std::pair(tokenizer.TokenBytes(b), b);
-  });
+  std::sort(tokens.begin(), tokens.end());
   return tokens;
 }
 
@@ -26,7 +40,8 @@ size_t CommonPrefix(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-TokenTrie::TokenTrie(const text::Tokenizer& tokenizer) : tokens_(OrdinaryTokens(tokenizer)) {
+TokenTrie::TokenTrie(const text::Tokenizer& tokenizer) {
+  const std::vector<SpeltToken> tokens = SpeltTokens(tokenizer);
   nodes_.emplace_back();
   std::vector<uint32_t> path = {0};  // from the root to the node of the latest token
   const auto close_down_to = [&](size_t depth) {
@@ -35,8 +50,9 @@ TokenTrie::TokenTrie(const text::Tokenizer& tokenizer) : tokens_(OrdinaryTokens(
     }
   };
   std::string_view previous;
-  for (uint32_t i = 0; i < tokens_.size(); ++i) {
-    const std::string_view bytes = tokenizer.TokenBytes(tokens_[i]);
+  for (const auto& [bytes, token] : tokens) {
+    const auto i = static_cast<uint32_t>(tokens_.size());
+    tokens_.push_back(token);
     size_t depth = CommonPrefix(previous, bytes);
     close_down_to(depth);
     for (; depth < bytes.size(); ++depth) {

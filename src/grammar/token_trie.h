@@ -1,5 +1,5 @@
 // The tokens of a vocabulary as a tree of bytes, so that a walk over it meets every shared
-// beginning once.
+// beginning once. Added tokens are spelt with their mark.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,6 @@ class TokenTrie {
     uint8_t byte = 0;
   };
 
-  // All ordinary tokens; added ones, which stand for more than their text, are left out.
   explicit TokenTrie(const text::Tokenizer& tokenizer);
 
   // Node 0 is the root and has no byte.

@@ -345,13 +345,44 @@ absl::Status CheckThinkingBudget(const ServingContext& context, Job* job) {
   return absl::OkStatus();
 }
 
-// A forced call is no place for a format; reasoning is free of it.
-void SettleFormat(const ServingContext& context, const ChatOptions& options,
-                  text::OutputStart start, Job* job) {
-  if (IsForced(job->tool_choice)) job->request.format.reset();
-  if (start != text::OutputStart::kReasoning || !options.reasoning_parser) return;
-  job->format_starts_behind =
-      context.tokenizer->FindAddedToken(text::MarkerText(text::Marker::kThinkClose));
+// The format of the calls, if anything asks for one.
+absl::StatusOr<std::optional<grammar::OutputFormat>> CallFormat(const ServingContext& context,
+                                                                const ChatFields& chat) {
+  const ChatOptions& options = context.options->chat;
+  const bool has_marker =
+      context.tokenizer->FindAddedToken(text::MarkerText(text::Marker::kDsml)).has_value();
+  const bool calls = chat.tool_choice != ToolChoice::kNone && options.tool_parser && has_marker;
+  if (!calls || chat.render.tools.empty()) return std::nullopt;
+  ASSIGN_OR_RETURN(const bool strict, grammar::ToolCallFormat::AnyStrict(chat.render.tools));
+  const bool forced = IsForced(chat.tool_choice);
+  if (!strict && !forced && chat.parallel_tool_calls &&
+      options.tool_strictness == ToolStrictness::kAuto) {
+    return std::nullopt;
+  }
+  return grammar::OutputFormat{
+      .kind = grammar::OutputFormat::Kind::kToolCalls,
+      .calls = {.tools = chat.render.tools,
+                .named = chat.named_tool,
+                .required = forced,
+                .one_call = !chat.parallel_tool_calls,
+                .hold_arguments = options.tool_strictness == ToolStrictness::kParameter}};
+}
+
+// A forced call goes before the format that a request asks for, and that before free calls.
+// Reasoning is free of any.
+absl::Status SettleFormat(const ServingContext& context, const ChatFields& chat,
+                          text::OutputStart start, Job* job) {
+  ASSIGN_OR_RETURN(auto calls, CallFormat(context, chat));
+  const bool forced = IsForced(chat.tool_choice);
+  if (forced || !job->request.format) job->request.format = std::move(calls);
+  if (forced && !chat.render.thinking) {
+    job->format_begun = context.tokenizer->Encode(ForcedCallText(chat.named_tool));
+  }
+  if (start == text::OutputStart::kReasoning && context.options->chat.reasoning_parser) {
+    job->format_starts_behind =
+        context.tokenizer->FindAddedToken(text::MarkerText(text::Marker::kThinkClose));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -389,7 +420,7 @@ absl::StatusOr<Job> MakeChatJob(const ServingContext& context, const RequestFiel
   ASSIGN_OR_RETURN(EncodedChat encoded, Encode(context, chat, limit));
   job.parser = ParserFor(options.chat, chat, encoded.start);
   job.parser->tools = std::move(schemas);
-  SettleFormat(context, options.chat, encoded.start, &job);
+  RETURN_IF_ERROR(SettleFormat(context, chat, encoded.start, &job));
   job.prompts.push_back(std::move(encoded.prompt));
   RETURN_IF_ERROR(FinishJob(context, limit, &job));
   return job;

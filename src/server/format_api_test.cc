@@ -73,7 +73,7 @@ class FormatApiTest : public ::testing::Test {
   std::mt19937 rng_{7};
   bool had_constraint_ = false;
   bool was_active_ = false;
-  TestServer server_{testing::TestOptions(), 2000};
+  TestServer server_{testing::TestOptions(), 4000};
 };
 
 const Json kPerson = Json::parse(R"({"type": "object", "additionalProperties": false,
@@ -122,16 +122,53 @@ TEST_F(FormatApiTest, CompletionsAndSeveralChoices) {
   }
 }
 
-TEST_F(FormatApiTest, TextIsFreeAndAForcedCallHasNoFormat) {
+const Json kTools = Json::parse(R"([
+  {"type": "function", "function": {"name": "weather", "strict": true, "parameters": {
+     "type": "object", "required": ["city", "days"], "properties": {
+       "city": {"type": "string", "maxLength": 8}, "days": {"type": "integer", "minimum": 1}}}}},
+  {"type": "function", "function": {"name": "clock", "parameters": {"type": "object"}}}])");
+
+TEST_F(FormatApiTest, TextAndFreeCallsHaveNoFormat) {
   EXPECT_EQ(Content({{"response_format", {{"type", "text"}}}}), "free");
   EXPECT_FALSE(had_constraint_);
-  const Json tools = Json::parse(R"([{"type": "function", "function": {"name": "f"}}])");
+  Json clock = Json::array({kTools[1]});
+  EXPECT_EQ(Content({{"tools", clock}}), "free");
+  EXPECT_FALSE(had_constraint_);
+}
+
+// Random tokens make calls that are valid throughout, behind reasoning and without.
+TEST_F(FormatApiTest, ForcedCallsOfStrictToolsAreValid) {
+  for (int i = 0; i < 20; ++i) {
+    Json body = {{"messages", UserMessage("hi")},
+                 {"max_tokens", 1600},
+                 {"tools", kTools},
+                 {"parallel_tool_calls", false},
+                 {"tool_choice", {{"type", "function"}, {"function", {{"name", "weather"}}}}}};
+    if (i % 2 == 1) body.update(kNoThinking);
+    const auto response = server_.Chat(body);
+    ASSERT_EQ(response.status, 200) << response.body;
+    const Json choice = Json::parse(response.body)["choices"][0];
+    const Json& calls = choice["message"]["tool_calls"];
+    ASSERT_EQ(calls.size(), 1U) << response.body;
+    ASSERT_EQ(calls[0]["function"]["name"], "weather");
+    const Json arguments = Json::parse(calls[0]["function"]["arguments"].get<std::string>());
+    ASSERT_TRUE(arguments.contains("city") && arguments.contains("days")) << response.body;
+    EXPECT_TRUE(arguments["city"].is_string());
+    EXPECT_GE(arguments["days"].get<int64_t>(), 1);
+    EXPECT_EQ(arguments.size(), 2U);
+  }
+}
+
+TEST_F(FormatApiTest, AForcedCallGoesBeforeAFormat) {
   Json body = {{"messages", UserMessage("hi")},
-               {"tools", tools},
+               {"max_tokens", 1600},
+               {"tools", Json::array({kTools[0]})},
                {"tool_choice", "required"},
                {"response_format", {{"type", "json_object"}}}};
-  EXPECT_EQ(server_.Chat(body).status, 200);
-  EXPECT_FALSE(had_constraint_);
+  body.update(kNoThinking);
+  const auto response = server_.Chat(body);
+  ASSERT_EQ(response.status, 200) << response.body;
+  EXPECT_FALSE(Json::parse(response.body)["choices"][0]["message"]["tool_calls"].empty());
 }
 
 // When the thinking budget is used up, the request goes on as another one: its format starts at

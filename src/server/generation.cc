@@ -95,6 +95,7 @@ std::shared_ptr<sample::TokenConstraint> Generation::MakeConstraint(const Choice
   if (!job_->format) return nullptr;
   auto constraint =
       std::make_shared<grammar::GrammarConstraint>(job_->format, job_->format_starts_behind);
+  for (const int32_t token : job_->format_begun) constraint->Accept(token);
   for (const int32_t token : choice.output) constraint->Accept(token);
   return constraint;
 }
