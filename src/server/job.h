@@ -51,7 +51,7 @@ struct Job {
   std::shared_ptr<const grammar::CompiledGrammar> format;
   std::optional<int32_t> format_starts_behind;
   std::vector<int32_t> format_begun;  // what of it the prompt holds already
-  std::string echo_text;  // put before the answer
+  std::string echo_text;              // put before the answer
 
   // Completions only: the prompt is wanted, no output (max_tokens 0 with echo).
   bool prompt_only = false;

@@ -53,14 +53,14 @@ enum class ReasoningField { kBoth, kReasoning, kReasoningContent };
 enum class FingerprintMode { kFull, kHash, kCustom, kNone };
 
 // How messages become a prompt and output becomes reasoning, content and calls.
-// How closely tool calls are held while they are written: as a request asks, always in their form, or
-// always to the schema of their tool too.
+// How closely tool calls are held while they are written: as a request asks, always in their form,
+// or always to the schema of their tool too.
 enum class ToolStrictness { kAuto, kFunction, kParameter };
 
 struct ChatOptions {
-  bool tool_parser = false;       // --tool-call-parser deepseek_v4
-  bool auto_tool_choice = false;  // --enable-auto-tool-choice
-  bool reasoning_parser = false;  // --reasoning-parser deepseek_v4
+  bool tool_parser = false;                                // --tool-call-parser deepseek_v4
+  bool auto_tool_choice = false;                           // --enable-auto-tool-choice
+  bool reasoning_parser = false;                           // --reasoning-parser deepseek_v4
   ToolStrictness tool_strictness = ToolStrictness::kAuto;  // --tool-strict-level
   bool exclude_tools_when_none = false;
   bool trust_request_chat_template = false;
