@@ -33,13 +33,17 @@ class Probe {
   absl::StatusOr<sched::CostTable> Measure();
 
  private:
-  // A step of `rows` rows, one per sequence as far as there are sequences; every row reads
-  // `context` tokens. Milliseconds.
-  absl::StatusOr<double> TimeForward(int64_t rows, int64_t context);
+  // A step of `rows` rows, shared among `sequences`; every row reads `context` tokens.
+  // Milliseconds.
+  absl::StatusOr<double> TimeForward(int64_t rows, int64_t sequences, int64_t context);
+  // One row per sequence, as far as there are sequences.
+  absl::StatusOr<double> TimeForward(int64_t rows) {
+    return TimeForward(rows, std::min(rows, MaxSequences()), 0);
+  }
   // The drafting behind a step of one row of each of `requests`.
   absl::StatusOr<double> TimeDrafts(int64_t requests, int32_t width);
 
-  void BuildBatch(int64_t rows, int64_t context);
+  void BuildBatch(int64_t rows, int64_t num_sequences, int64_t context);
   int64_t MaxSequences() const {
     return std::min({options_.limits.max_num_seqs, options_.num_slots, options_.num_pages});
   }
@@ -50,6 +54,7 @@ class Probe {
   template <typename Time>
   absl::StatusOr<double> Fastest(Time time);
   absl::Status MeasureForward(sched::CostTable& table);
+  absl::Status MeasureDraftRows(sched::CostTable& table);
   absl::Status MeasureContext(sched::CostTable& table);
   absl::Status MeasureDrafts(sched::CostTable& table);
 
@@ -93,8 +98,7 @@ int64_t Probe::MaxRows() const {
                    MaxSequences() * std::min(kv::kPageTokens, options_.limits.max_model_len - 1)});
 }
 
-void Probe::BuildBatch(int64_t rows, int64_t context) {
-  const int64_t num_sequences = context > 0 ? 1 : std::min(rows, MaxSequences());
+void Probe::BuildBatch(int64_t rows, int64_t num_sequences, int64_t context) {
   tokens_.clear();
   sequences_.clear();
   pages_.resize(static_cast<size_t>(num_sequences));
@@ -121,15 +125,15 @@ void Probe::BuildBatch(int64_t rows, int64_t context) {
   logits_.resize(static_cast<size_t>(rows * runner_.VocabSize()));
 }
 
-absl::StatusOr<double> Probe::TimeForward(int64_t rows, int64_t context) {
-  BuildBatch(rows, context);
+absl::StatusOr<double> Probe::TimeForward(int64_t rows, int64_t sequences, int64_t context) {
+  BuildBatch(rows, sequences, context);
   const Clock::time_point start = Clock::now();
   RETURN_IF_ERROR(runner_.Forward({tokens_, sequences_}, logits_));
   return Milliseconds(Clock::now() - start);
 }
 
 absl::StatusOr<double> Probe::TimeDrafts(int64_t requests, int32_t width) {
-  RETURN_IF_ERROR(TimeForward(requests, 0).status());
+  RETURN_IF_ERROR(TimeForward(requests).status());
   std::vector<model::DraftRows> rows;
   for (int64_t i = 0; i < requests; ++i) {
     rows.push_back({.sequence = static_cast<int32_t>(i),
@@ -159,10 +163,25 @@ absl::Status Probe::MeasureForward(sched::CostTable& table) {
   const std::vector<int64_t> order = CoarseFirst(Sizes(MaxRows()));
   for (size_t i = 0; i < order.size(); ++i) {
     if (i >= 2 && !HasTime()) break;
-    ASSIGN_OR_RETURN(measured[order[i]], Fastest([&] { return TimeForward(order[i], 0); }));
+    ASSIGN_OR_RETURN(measured[order[i]], Fastest([&] { return TimeForward(order[i]); }));
   }
   for (const auto& [rows, ms] : measured) {
     table.forward.push_back({static_cast<double>(rows), ms});
+  }
+  return absl::OkStatus();
+}
+
+// What rows cost less that follow another one of the same sequence, from one sequence with all its
+// drafts.
+absl::Status Probe::MeasureDraftRows(sched::CostTable& table) {
+  const int64_t drafts = options_.speculation.num_drafts;
+  if (1 + drafts > std::min(MaxRows(), MaxSequences()) || !HasTime()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const double ms, Fastest([&] { return TimeForward(1 + drafts, 1, 0); }));
+  const double apart = sched::CostCurve(table.forward).At(static_cast<double>(1 + drafts));
+  table.ms_saved_per_draft = std::max(0.0, apart - ms) / static_cast<double>(drafts);
+  for (sched::CostPoint& point : table.forward) {  // where there were more rows than sequences
+    const double shared = std::max(0.0, point.size - static_cast<double>(MaxSequences()));
+    point.ms += table.ms_saved_per_draft * shared;
   }
   return absl::OkStatus();
 }
@@ -172,7 +191,7 @@ absl::Status Probe::MeasureContext(sched::CostTable& table) {
   const int64_t context = std::min(
       {kLongContext, options_.limits.max_model_len - 2, options_.num_pages * kv::kPageTokens - 2});
   if (context < kv::kPageTokens || !HasTime()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const double ms, Fastest([&] { return TimeForward(1, context); }));
+  ASSIGN_OR_RETURN(const double ms, Fastest([&] { return TimeForward(1, 1, context); }));
   table.ms_per_context_token =
       std::max(0.0, ms - table.forward.front().ms) / static_cast<double>(context);
   return absl::OkStatus();
@@ -196,8 +215,9 @@ absl::Status Probe::MeasureDrafts(sched::CostTable& table) {
 absl::StatusOr<sched::CostTable> Probe::Measure() {
   sched::CostTable table;
   table.max_drafts = options_.speculation.num_drafts;
-  RETURN_IF_ERROR(TimeForward(1, 0).status());  // touches the weights
+  RETURN_IF_ERROR(TimeForward(1).status());  // touches the weights
   RETURN_IF_ERROR(MeasureForward(table));
+  RETURN_IF_ERROR(MeasureDraftRows(table));
   RETURN_IF_ERROR(MeasureContext(table));
   RETURN_IF_ERROR(MeasureDrafts(table));
   return table;

@@ -54,9 +54,11 @@ class FakeRunner : public ModelRunner {
     size_t next_row = 0;
     batch_.assign(batch.sequences.begin(), batch.sequences.end());
     for (const model::SequenceRows& sequence : batch.sequences) {
-      // Every row that stands was told of, so the drafter's context has no holes.
-      if (drafter_.max_drafts > 0 && sequence.first_position > 0 && checks_context) {
-        CHECK_EQ(known_[static_cast<size_t>(sequence.slot)], sequence.first_position);
+      // Every row that stands was told of, so the drafter's context has no holes; or none at all.
+      int64_t& known = known_[static_cast<size_t>(sequence.slot)];
+      if (sequence.first_position == 0) known = 0;
+      if (drafter_.max_drafts > 0 && known > 0 && checks_context) {
+        CHECK_EQ(known, sequence.first_position);
       }
       for (int32_t i = 0; i < sequence.num_rows; ++i) {
         const int64_t position = sequence.first_position + i;
@@ -88,7 +90,9 @@ class FakeRunner : public ModelRunner {
       CHECK_LE(rows[i].num_accepted, sequence.num_rows);
       CHECK_LE(rows[i].num_drafts, drafter_.max_drafts);
       last = rows[i].sequence;
-      known_[static_cast<size_t>(sequence.slot)] = sequence.first_position + rows[i].num_accepted;
+      int64_t& known = known_[static_cast<size_t>(sequence.slot)];
+      if (checks_context) CHECK_EQ(known, sequence.first_position);
+      known = sequence.first_position + rows[i].num_accepted;
       ProposeFor(static_cast<int32_t>(i), rows[i], sequence, chooser, out);
     }
     return absl::OkStatus();

@@ -151,13 +151,14 @@ void Speculation::PlanDrafts(const sched::StepOutlook& outlook,
 // ---- after it ----
 
 void Speculation::ObserveForward(const sched::StepPlan& plan, double ms) {
-  int64_t context = 0;
+  sched::StepSize size{.rows = plan.num_tokens};
   for (const sched::ScheduledChunk& chunk : plan.chunks) {
-    context += chunk.num_rows() * (chunk.first_position + chunk.num_rows() / 2);
+    size.context += chunk.num_rows() * (chunk.first_position + chunk.num_rows() / 2);
+    size.drafts += chunk.num_drafts;
   }
-  totals_.predicted_forward_seconds += planner_.costs().Forward(plan.num_tokens, context) / 1e3;
+  totals_.predicted_forward_seconds += planner_.costs().Forward(size) / 1e3;
   totals_.forward_seconds += ms / 1e3;
-  planner_.ObserveForward(plan.num_tokens, context, ms);
+  planner_.ObserveForward(size, ms);
 }
 
 std::optional<int32_t> Speculation::DecreedAcceptance(const ActiveRequest& request) const {
@@ -196,6 +197,8 @@ void Speculation::Settle(ActiveRequest& request, const DraftRound& round) {
 }
 
 void Speculation::Continue(ActiveRequest& request, const model::DraftRows& rows, bool decodes) {
+  // Who never has drafts needs no context for them.
+  if (request.drafting.limit == 0) return;
   going_on_.push_back(&request);
   rows_.push_back(rows);
   rows_.back().num_drafts = decodes ? DraftsWanted(request) : 0;

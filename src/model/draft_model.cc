@@ -14,6 +14,7 @@ Drafter::Drafter(const ModelParts& parts)
   tokens_.reserve(static_cast<size_t>(parts.limits.max_tokens));
   sequences_.reserve(static_cast<size_t>(parts.limits.max_sequences));
   drafting_.reserve(static_cast<size_t>(parts.limits.max_sequences));
+  waiting_.reserve(static_cast<size_t>(parts.limits.max_sequences));
 }
 
 void Drafter::BeginStep(const StepBatch& batch) {
@@ -23,7 +24,17 @@ void Drafter::BeginStep(const StepBatch& batch) {
 
 void Drafter::Propose(std::span<const DraftRows> rows, DraftChooser& chooser, Drafts& out) {
   Arrange(rows, out);
-  if (rows.empty()) return;
+  for (const DraftRows& row : rows) {
+    if (row.num_drafts == 0) Keep(row);
+  }
+  if (drafting_.empty()) return;
+  if (AnyWaits(rows)) {
+    PrepareForWaiting(rows);
+    for (const DraftRows& row : rows) {
+      if (row.num_drafts > 0) CollectWaiting(row);
+    }
+    if (!waiting_.empty()) FlushWaiting();
+  }
   RunContext(rows);
   const auto width = static_cast<size_t>(config_.vocab_size);
   for (int32_t slot = 0; !drafting(slot).empty(); ++slot) {
@@ -84,32 +95,64 @@ int32_t Drafter::TokenBehind(const DraftRows& rows, int64_t row) const {
   return tokens_[static_cast<size_t>(SequenceOf(rows).first_row + row + 1)];
 }
 
-void Drafter::Keep(const DraftRows& rows, const PendingRows& pending) const {
-  const int64_t place = pending.count();
-  std::copy_n(Inputs(rows, 0), rows.num_accepted * DraftInputs(config_), pending.inputs(place));
-  for (int64_t i = 0; i < rows.num_accepted; ++i) *pending.token(place + i) = TokenBehind(rows, i);
-  pending.Set(NextPosition(rows), place + rows.num_accepted);
+PendingRows Drafter::PendingOf(const DraftRows& rows) const {
+  std::byte* slot = parts_.store.slot(SequenceOf(rows).slot);
+  return PendingRows::At(slot + parts_.store.layout().draft_offset(), config_);
 }
 
-std::optional<Drafter::ContextRange> Drafter::TakeContext(const DraftRows& rows) const {
-  const SequenceRows& batch = SequenceOf(rows);
-  std::byte* slot = parts_.store.slot(batch.slot);
-  const PendingRows pending = PendingRows::At(slot + parts_.store.layout().draft_offset(), config_);
-  pending.Expect(batch.first_position);
-  const int64_t total = pending.count() + rows.num_accepted;
-  if (rows.num_drafts == 0 && total <= PendingRows::Room(config_)) {
-    Keep(rows, pending);
-    return std::nullopt;
+void Drafter::Keep(const DraftRows& rows) const {
+  const PendingRows pending = PendingOf(rows);
+  pending.Expect(SequenceOf(rows).first_position);
+  const int64_t end = NextPosition(rows);
+  int64_t row = FirstInWindow(rows);
+  while (row < rows.num_accepted) {
+    const int64_t position = SequenceOf(rows).first_position + row;
+    const int64_t count = pending.SpanEnd(position, end) - position;
+    std::copy_n(Inputs(rows, row), count * DraftInputs(config_), pending.inputs(position));
+    for (int64_t i = 0; i < count; ++i) *pending.token(position + i) = TokenBehind(rows, row + i);
+    row += count;
   }
-  const int64_t count = std::min(total, config_.sliding_window);
-  const int64_t from_batch = std::min<int64_t>(rows.num_accepted, count);
-  const ContextRange range = {.pending = pending,
-                              .first_pending = total - rows.num_accepted - (count - from_batch),
-                              .num_pending = count - from_batch,
-                              .first = rows.num_accepted - from_batch,
-                              .first_position = NextPosition(rows) - count};
-  pending.Set(NextPosition(rows), 0);
-  return range;
+  pending.Advance(rows.num_accepted);
+}
+
+// Looks at all of them, since rows of another sequence must be forgotten.
+bool Drafter::AnyWaits(std::span<const DraftRows> rows) const {
+  bool any = false;
+  for (const DraftRows& request : rows) {
+    if (request.num_drafts == 0) continue;
+    const PendingRows pending = PendingOf(request);
+    pending.Expect(SequenceOf(request).first_position);
+    any = any || pending.count() > 0;
+  }
+  return any;
+}
+
+// The rows before the batch's that wait and whose keys may still be read.
+void Drafter::CollectWaiting(const DraftRows& rows) {
+  const int64_t most = KeyRows(config_, parts_.limits);
+  const PendingRows pending = PendingOf(rows);
+  const int64_t end = SequenceOf(rows).first_position;
+  int64_t position = std::max(pending.end_position() - pending.count(),
+                              NextPosition(rows) - config_.sliding_window);
+  while (position < end) {
+    const int64_t count = std::min(pending.SpanEnd(position, end) - position, most - num_waiting_);
+    waiting_.push_back({.sequence = &SequenceOf(rows),
+                        .position = position,
+                        .count = count,
+                        .inputs = pending.inputs(position),
+                        .tokens = pending.token(position)});
+    num_waiting_ += count;
+    position += count;
+    const bool full = static_cast<int64_t>(waiting_.size()) == parts_.limits.max_sequences;
+    if (full || num_waiting_ == most) FlushWaiting();
+  }
+  pending.Clear();
+}
+
+void Drafter::FlushWaiting() {
+  WriteWaiting(waiting_);
+  waiting_.clear();
+  num_waiting_ = 0;
 }
 
 StepContext Drafter::MakeStep(const SequenceViews& views) const {

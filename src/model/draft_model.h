@@ -5,9 +5,9 @@
 // model's layers and kernels.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -60,17 +60,21 @@ class Drafter {
     int32_t previous = 0;      // the token before the draft that is chosen next
   };
 
-  // The rows of a request whose keys must be written: pending rows [first_pending, first_pending +
-  // num_pending) of its slot, then rows [first, num_accepted) of the batch.
-  struct ContextRange {
-    PendingRows pending;
-    int64_t first_pending = 0;
-    int64_t num_pending = 0;
-    int64_t first = 0;
-    int64_t first_position = 0;  // of the first of all
+  // Rows of a sequence, one behind the other, that waited for their keys (pending_rows.h).
+  struct WaitingRows {
+    const SequenceRows* sequence = nullptr;
+    int64_t position = 0;  // of the first
+    int64_t count = 0;
+    const float* inputs = nullptr;    // [count, DraftInputs]
+    const int32_t* tokens = nullptr;  // [count] behind them
   };
 
-  // Before the drafts: the context of the rows that stand, and whatever precedes slot 0.
+  // Before WriteWaiting, if there is anything to write: it may overwrite what RunContext reads.
+  virtual void PrepareForWaiting(std::span<const DraftRows> /*rows*/) {}
+  // Writes the keys of at most KeyRows rows that waited, in at most max_sequences pieces.
+  virtual void WriteWaiting(std::span<const WaitingRows> waiting) = 0;
+  // Before the drafts: the keys of the batch's rows that stand, where drafts are wanted, and
+  // whatever precedes slot 0.
   virtual void RunContext(std::span<const DraftRows> rows) = 0;
   // What keys are made of, from row `row` of a request on: [.., DraftInputs].
   virtual const float* Inputs(const DraftRows& rows, int64_t row) const = 0;
@@ -95,9 +99,14 @@ class Drafter {
   int64_t NextPosition(const DraftRows& rows) const {
     return SequenceOf(rows).first_position + rows.num_accepted;
   }
-  // Takes a request's rows, with those pending; nothing if they only join these. Keys older than
-  // the window are left out: nobody will read them.
-  std::optional<ContextRange> TakeContext(const DraftRows& rows) const;
+  // The first of a request's rows that stand whose key may still be read.
+  int64_t FirstInWindow(const DraftRows& rows) const {
+    return std::max<int64_t>(0, rows.num_accepted - config_.sliding_window);
+  }
+
+  PendingRows PendingOf(const DraftRows& rows) const;
+  // A request's rows that stand join those that wait in its slot.
+  void Keep(const DraftRows& rows) const;
 
   StepContext MakeStep(const SequenceViews& views) const;
   const DrafterWeights& weights() const { return parts_.weights.drafter; }
@@ -111,11 +120,15 @@ class Drafter {
 
  private:
   void Arrange(std::span<const DraftRows> rows, Drafts& out);
-  void Keep(const DraftRows& rows, const PendingRows& pending) const;
+  bool AnyWaits(std::span<const DraftRows> rows) const;
+  void CollectWaiting(const DraftRows& rows);
+  void FlushWaiting();
 
   std::vector<int32_t> tokens_;          // of the batch
   std::vector<SequenceRows> sequences_;  // of the batch; their block tables may be gone
   std::vector<Drafting> drafting_;
+  std::vector<WaitingRows> waiting_;  // whose keys are written next
+  int64_t num_waiting_ = 0;           // rows of these
 };
 
 // The drafter of the configuration, or null.

@@ -14,7 +14,7 @@
 namespace fulgur::model {
 
 // What became of one sequence of the step that Forward has just run. Every sequence that goes on
-// must be named in every step, once; sequences that have ended are left out.
+// must be named in every step, once; sequences that have ended or never want drafts are left out.
 struct DraftRows {
   int32_t sequence = 0;  // index into that step's batch
   int32_t num_accepted =

@@ -33,7 +33,7 @@ DsparkDrafter::DsparkDrafter(const ModelParts& parts)
   captured_.reserve(sequences);
   context_positions_.reserve(rows);
   context_sequences_.reserve(sequences);
-  features_.reserve(2 * sequences);
+  features_.reserve(sequences);
   key_jobs_.resize(weights().layers.size());
   block_tokens_.reserve(block_rows);
   block_positions_.reserve(block_rows);
@@ -81,10 +81,28 @@ void DsparkDrafter::AfterLayer(int64_t layer, const base::WorkerRank& worker) co
   }
 }
 
+void DsparkDrafter::WriteWaiting(std::span<const WaitingRows> waiting) {
+  ClearContext();
+  for (const WaitingRows& rows : waiting) {
+    AddContext(*rows.sequence, rows.inputs, rows.position, rows.count);
+  }
+  FinishContext();
+  block_.tokens = {};
+  parts_.team.Run(context_region_);
+}
+
 void DsparkDrafter::RunContext(std::span<const DraftRows> rows) {
-  ArrangeContext(rows);
+  ClearContext();
+  for (const DraftRows& request : rows) {
+    if (request.num_drafts == 0) continue;
+    const int64_t first = FirstInWindow(request);
+    const SequenceRows& sequence = SequenceOf(request);
+    AddContext(sequence, Inputs(request, first), sequence.first_position + first,
+               request.num_accepted - first);
+  }
+  FinishContext();
   ArrangeBlocks(rows);
-  if (!context_positions_.empty()) parts_.team.Run(context_region_);
+  parts_.team.Run(context_region_);
 }
 
 const float* DsparkDrafter::Inputs(const DraftRows& rows, int64_t row) const {
@@ -94,33 +112,26 @@ const float* DsparkDrafter::Inputs(const DraftRows& rows, int64_t row) const {
   return scratch_.draft.captured + (captured.place + offset) * feature_width();
 }
 
-// Rows [place, place + count) of the context.
-void DsparkDrafter::AddFeatures(const float* features, int64_t count, int64_t place) {
+void DsparkDrafter::ClearContext() {
+  context_positions_.clear();
+  context_sequences_.clear();
+  features_.clear();
+}
+
+void DsparkDrafter::AddContext(const SequenceRows& sequence, const float* features,
+                               int64_t position, int64_t count) {
+  const auto place = static_cast<int64_t>(context_positions_.size());
   kernels::NormRowsJob gather;
   gather.x = features;
   gather.rows = count;
   gather.cols = feature_width();
   gather.out = scratch_.draft.inputs.Out(FormatsOf({&weights().main_proj}), place, feature_width());
   features_.push_back(gather);
+  context_sequences_.push_back(MakeRows(sequence, position, place, count));
+  for (int64_t i = 0; i < count; ++i) context_positions_.push_back(position + i);
 }
 
-void DsparkDrafter::ArrangeContext(std::span<const DraftRows> rows) {
-  context_positions_.clear();
-  context_sequences_.clear();
-  features_.clear();
-  for (const DraftRows& row : rows) {
-    const std::optional<ContextRange> range = TakeContext(row);
-    if (!range) continue;
-    const auto place = static_cast<int64_t>(context_positions_.size());
-    const int64_t from_batch = row.num_accepted - range->first;
-    const int64_t count = range->num_pending + from_batch;
-    if (range->num_pending > 0) {
-      AddFeatures(range->pending.inputs(range->first_pending), range->num_pending, place);
-    }
-    AddFeatures(Inputs(row, range->first), from_batch, place + range->num_pending);
-    context_sequences_.push_back(MakeRows(SequenceOf(row), range->first_position, place, count));
-    for (int64_t i = 0; i < count; ++i) context_positions_.push_back(range->first_position + i);
-  }
+void DsparkDrafter::FinishContext() {
   CHECK_LE(static_cast<int64_t>(context_positions_.size()), KeyRows(config_, parts_.limits));
   context_views_.Fill(context_sequences_);
   context_.tokens = std::span(no_tokens_).first(context_positions_.size());

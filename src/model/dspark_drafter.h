@@ -29,14 +29,17 @@ class DsparkDrafter : public Drafter {
     int64_t place = 0;  // of the first one in the memory of captured rows
   };
 
+  void WriteWaiting(std::span<const WaitingRows> waiting) override;
   void RunContext(std::span<const DraftRows> rows) override;
   void RunSlot(int32_t slot) override;
   const float* Inputs(const DraftRows& rows, int64_t row) const override;
   const float* Logits(size_t drafting, int32_t slot) const override;
   float Confidence(size_t drafting, int32_t slot, int32_t token) const override;
 
-  void ArrangeContext(std::span<const DraftRows> rows);
-  void AddFeatures(const float* features, int64_t count, int64_t place);
+  void ClearContext();
+  void AddContext(const SequenceRows& sequence, const float* features, int64_t position,
+                  int64_t count);
+  void FinishContext();
   void ArrangeBlocks(std::span<const DraftRows> rows);
 
   // In every worker:

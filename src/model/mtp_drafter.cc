@@ -32,7 +32,7 @@ MtpDrafter::MtpDrafter(const ModelParts& parts)
     : Drafter(parts),
       context_region_([this](const base::WorkerRank& worker) { RunContextStep(worker); }),
       slot_region_([this](const base::WorkerRank& worker) { RunSlotStep(worker); }),
-      // A sequence may have rows that waited, rows of the batch, and the last one apart.
+      // A sequence's last row stands apart from those before it, which may lie in two pieces.
       views_(parts.store, parts.config.num_layers, 1, 3 * parts.limits.max_sequences),
       step_(MakeStep(views_)) {
   const auto rows = static_cast<size_t>(KeyRows(config_, parts.limits));
@@ -51,6 +51,7 @@ void MtpDrafter::ClearRows() {
 }
 
 const float* MtpDrafter::Inputs(const DraftRows& rows, int64_t row) const {
+  if (in_slots_) return PendingOf(rows).inputs(SequenceOf(rows).first_position + row);
   return scratch_.streams + (SequenceOf(rows).first_row + row) * DraftInputs(config_);
 }
 
@@ -67,10 +68,15 @@ void MtpDrafter::AddSpan(const float* streams, const SequenceRows& batch, int64_
 
 // Rows [begin, end) of a sequence of the batch.
 void MtpDrafter::AddContext(const DraftRows& rows, int64_t begin, int64_t end) {
-  if (begin == end) return;
   const SequenceRows& batch = SequenceOf(rows);
-  AddSpan(Inputs(rows, begin), batch, batch.first_position + begin, end - begin);
-  for (int64_t i = begin; i < end; ++i) tokens_.push_back(TokenBehind(rows, i));
+  while (begin < end) {
+    const int64_t position = batch.first_position + begin;
+    const int64_t last = batch.first_position + end;
+    const int64_t next = in_slots_ ? PendingOf(rows).SpanEnd(position, last) : last;
+    AddSpan(Inputs(rows, begin), batch, position, next - position);
+    for (; begin < next - batch.first_position; ++begin)
+      tokens_.push_back(TokenBehind(rows, begin));
+  }
 }
 
 void MtpDrafter::FinishRows() {
@@ -87,7 +93,25 @@ void MtpDrafter::FinishRows() {
   views_.Fill(sequences_);
 }
 
-// The last rows of requests that want drafts come first: only they go through the whole block.
+// The main model's streams are overwritten by the first step of the block.
+void MtpDrafter::PrepareForWaiting(std::span<const DraftRows> rows) {
+  for (const DraftRows& request : rows) {
+    if (request.num_drafts > 0) Keep(request);
+  }
+  in_slots_ = true;
+}
+
+void MtpDrafter::WriteWaiting(std::span<const WaitingRows> waiting) {
+  ClearRows();
+  for (const WaitingRows& rows : waiting) {
+    AddSpan(rows.inputs, *rows.sequence, rows.position, rows.count);
+    tokens_.insert(tokens_.end(), rows.tokens, rows.tokens + rows.count);
+  }
+  FinishRows();
+  parts_.team.Run(context_region_);
+}
+
+// The last rows come first: only they go through the whole block.
 void MtpDrafter::RunContext(std::span<const DraftRows> rows) {
   ClearRows();
   for (const Drafting& d : drafting(0)) {
@@ -95,17 +119,10 @@ void MtpDrafter::RunContext(std::span<const DraftRows> rows) {
     AddContext(request, request.num_accepted - 1, request.num_accepted);
   }
   for (const DraftRows& request : rows) {
-    const std::optional<ContextRange> range = TakeContext(request);
-    if (!range) continue;
-    if (range->num_pending > 0) {
-      AddSpan(range->pending.inputs(range->first_pending), SequenceOf(request),
-              range->first_position, range->num_pending);
-      const int32_t* tokens = range->pending.token(range->first_pending);
-      tokens_.insert(tokens_.end(), tokens, tokens + range->num_pending);
-    }
-    AddContext(request, range->first, request.num_accepted - (request.num_drafts > 0 ? 1 : 0));
+    if (request.num_drafts == 0) continue;
+    AddContext(request, FirstInWindow(request), request.num_accepted - 1);
   }
-  if (tokens_.empty()) return;
+  in_slots_ = false;
   FinishRows();
   parts_.team.Run(context_region_);
   const size_t count = drafting(0).size();

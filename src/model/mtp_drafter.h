@@ -19,6 +19,8 @@ class MtpDrafter : public Drafter {
   explicit MtpDrafter(const ModelParts& parts);
 
  private:
+  void PrepareForWaiting(std::span<const DraftRows> rows) override;
+  void WriteWaiting(std::span<const WaitingRows> waiting) override;
   void RunContext(std::span<const DraftRows> rows) override;
   void RunSlot(int32_t slot) override;
   const float* Inputs(const DraftRows& rows, int64_t row) const override;
@@ -48,7 +50,8 @@ class MtpDrafter : public Drafter {
   std::vector<int64_t> positions_;
   std::vector<SequenceRows> sequences_;
   std::vector<kernels::NormRowsJob> streams_;  // normalises the streams that each row reads
-  bool feed_back_ = false;                     // the block's own streams, from its last run
+  bool in_slots_ = false;   // what the batch's rows are made of lies with the rows that waited
+  bool feed_back_ = false;  // the block's own streams, from its last run
 };
 
 }  // namespace fulgur::model

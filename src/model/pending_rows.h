@@ -1,11 +1,13 @@
 // Rows whose keys a drafter has not written yet, in a sequence's state slot.
 //
-// While no drafts of a sequence are wanted, what its keys are made of only piles up: the keys of
-// several rows cost hardly more than those of one, since the weights are read once. The slot is
-// where it lies, so whoever copies or moves a slot takes it along. Rows that do not end where the
-// sequence's next step begins are another sequence's, which had the slot before.
+// While no drafts of a sequence are wanted, what its keys are made of is only kept: a ring over the
+// window, since older keys are never read. So a drafter that is not used costs a copy per token,
+// and its keys are computed together when drafts are wanted again. The slot is where the ring lies,
+// so whoever copies or moves a slot takes it along. Rows that do not end where the sequence's next
+// step begins are another sequence's, which had the slot before.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -16,8 +18,7 @@ namespace fulgur::model {
 
 class PendingRows {
  public:
-  // The most rows that wait, and the bytes that they take in a slot; none without a drafter.
-  static int64_t Room(const ModelConfig& config) { return PendingRoom(config); }
+  // What they take in a slot; none without a drafter.
   static int64_t Bytes(const ModelConfig& config) {
     if (config.drafter == DrafterKind::kNone) return 0;
     Arena arena(nullptr);
@@ -31,15 +32,26 @@ class PendingRows {
     return {config, arena};
   }
 
+  // The rows are those of the positions [end - count, end).
   int64_t count() const { return header_->count; }
-  int32_t* token(int64_t row) const { return tokens_ + row; }          // behind the row
-  float* inputs(int64_t row) const { return inputs_ + row * width_; }  // what its key is made of
+  int64_t end_position() const { return header_->end_position; }
+  // The token behind a position, and what its key is made of.
+  int32_t* token(int64_t position) const { return tokens_ + position % room_; }
+  float* inputs(int64_t position) const { return inputs_ + position % room_ * width_; }
+  // The end of the rows from `position` on that lie behind each other, or `end` if that is sooner.
+  int64_t SpanEnd(int64_t position, int64_t end) const {
+    return std::min(end, position - position % room_ + room_);
+  }
 
   // Forgets the rows if they do not end at `position`.
   void Expect(int64_t position) const {
-    if (header_->end_position != position) header_->count = 0;
+    if (header_->end_position != position) *header_ = {position, 0};
   }
-  void Set(int64_t end_position, int64_t count) const { *header_ = {end_position, count}; }
+  void Clear() const { header_->count = 0; }
+  // `count` more rows, written to their places, follow.
+  void Advance(int64_t count) const {
+    *header_ = {header_->end_position + count, std::min(header_->count + count, room_)};
+  }
 
  private:
   struct Header {
@@ -49,11 +61,13 @@ class PendingRows {
 
   PendingRows(const ModelConfig& config, Arena& arena)
       : header_(arena.Take<Header>(1)),
-        tokens_(arena.Take<int32_t>(Room(config))),
+        room_(config.sliding_window),
+        tokens_(arena.Take<int32_t>(room_)),
         width_(DraftInputs(config)),
-        inputs_(arena.Take<float>(Room(config) * width_)) {}
+        inputs_(arena.Take<float>(room_ * width_)) {}
 
   Header* header_;
+  int64_t room_;
   int32_t* tokens_;
   int64_t width_;
   float* inputs_;

@@ -90,14 +90,8 @@ int64_t ContextRows(const ModelConfig& config, const StepLimits& limits) {
                   limits.max_sequences * config.sliding_window + limits.max_logit_rows);
 }
 
-int64_t PendingRoom(const ModelConfig& config) {
-  constexpr int64_t kMost = 16;
-  return std::min(kMost, config.sliding_window);
-}
-
 int64_t KeyRows(const ModelConfig& config, const StepLimits& limits) {
-  const int64_t waiting = limits.max_sequences * PendingRoom(config);
-  return std::min(limits.max_tokens + waiting, limits.max_sequences * config.sliding_window);
+  return std::min(limits.max_tokens, limits.max_sequences * config.sliding_window);
 }
 
 int64_t DraftInputs(const ModelConfig& config) {

@@ -94,11 +94,7 @@ struct DraftScratch {
 // read, and rows whose logits are wanted may be drafts that do not stand.
 int64_t ContextRows(const ModelConfig& config, const StepLimits& limits);
 
-// Rows of a sequence that may wait in its slot for their drafter's keys (pending_rows.h).
-int64_t PendingRoom(const ModelConfig& config);
-
-// The most rows of a step whose drafter's keys are written: those of the step and those that
-// waited.
+// The most rows whose drafter's keys are written at once.
 int64_t KeyRows(const ModelConfig& config, const StepLimits& limits);
 
 // What a drafter reads of a row of the main model: DSpark's targets x H, MTP's S x H.

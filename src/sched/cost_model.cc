@@ -13,7 +13,7 @@ constexpr double kLargestError = 0.7;
 constexpr double kDriftRate = 0.15;
 constexpr double kSteadyRate = 0.05;  // of a point that is visited in every step
 constexpr double kFreshRate = 0.5;    // of one that was not visited for long
-constexpr double kFirstVisits = 9.0;  // what the measurement at start-up is worth
+constexpr double kFirstVisits = 4.0;  // what the measurement at start-up is worth
 constexpr double kForgetVisits = 0.98;
 constexpr double kFarthest = 4.0;
 constexpr double kBeyond = 1.5;
@@ -89,19 +89,30 @@ void CostCurve::Correct(double size, double log_error) {
 
 CostModel::CostModel(const CostTable& table)
     : forward_(table.forward),
+      ms_saved_per_draft_(table.ms_saved_per_draft),
       ms_per_context_token_(table.ms_per_context_token),
       draft_one_(table.draft_one),
       draft_full_(table.draft_full),
       max_drafts_(table.max_drafts) {}
 
-double CostModel::Forward(int64_t rows, int64_t context) const {
-  return drift_ * (forward_.At(static_cast<double>(rows)) +
-                   ms_per_context_token_ * static_cast<double>(context));
+double CostModel::Forward(const StepSize& size) const {
+  const double rows_ms = forward_.At(static_cast<double>(size.rows));
+  // More rows never cost less, whatever is saved.
+  const double least = forward_.At(static_cast<double>(size.rows - size.drafts));
+  const double saved = ms_saved_per_draft_ * static_cast<double>(size.drafts);
+  return drift_ * (std::max(least, rows_ms - saved) +
+                   ms_per_context_token_ * static_cast<double>(size.context));
 }
 
 void CostModel::FillForward(int64_t first, std::vector<double>& out) const {
   forward_.Fill(first, out);
-  for (double& ms : out) ms *= drift_;
+  double saved = 0.0;
+  double before = 0.0;
+  for (double& ms : out) {
+    ms = std::max(before, drift_ * (ms - saved));
+    before = ms;
+    saved += ms_saved_per_draft_;
+  }
 }
 
 double CostModel::ShareOfFull(int32_t width) const {
@@ -115,14 +126,15 @@ double CostModel::Draft(int64_t requests, int32_t width) const {
   return drift_ * (one + (draft_full_.At(size) - one) * ShareOfFull(width));
 }
 
-void CostModel::ObserveForward(int64_t rows, int64_t context, double ms) {
-  const double predicted = Forward(rows, context);
+void CostModel::ObserveForward(const StepSize& size, double ms) {
+  const double predicted = Forward(size);
   if (!(ms > 0.0) || !(predicted > 0.0)) return;
-  if (static_cast<double>(rows) > kBeyond * forward_.largest_size()) return;
+  const auto rows = static_cast<double>(size.rows);
+  if (rows > kBeyond * forward_.largest_size()) return;
   const double error = LogError(ms, predicted);
-  const double of_context = ContextTokenMs() * static_cast<double>(context) / predicted;
+  const double of_context = ContextTokenMs() * static_cast<double>(size.context) / predicted;
   drift_ *= std::exp(kDriftRate * error);
-  forward_.Correct(static_cast<double>(rows), error * (1.0 - of_context));
+  forward_.Correct(rows, error * (1.0 - of_context));
   ms_per_context_token_ *= std::exp(kSteadyRate * error * of_context);
 }
 

@@ -46,9 +46,18 @@ class CostCurve {
   std::vector<Point> points_;
 };
 
+// A forward pass.
+struct StepSize {
+  int64_t rows = 0;
+  int64_t context = 0;  // of all rows: the tokens before each, summed up
+  int64_t drafts = 0;   // rows that verify drafts
+};
+
 // As measured at start-up. An empty one predicts nothing.
 struct CostTable {
-  std::vector<CostPoint> forward;  // over the rows of a step
+  std::vector<CostPoint> forward;  // over the rows of a step, each of a sequence of its own
+  // Rows of one sequence read the same window: what a draft costs less than a sequence more.
+  double ms_saved_per_draft = 0.0;
   double ms_per_context_token = 0.0;
   // Over the number of requests that get drafts; empty: drafts cost nothing.
   std::vector<CostPoint> draft_one;   // one draft each
@@ -60,22 +69,22 @@ class CostModel {
  public:
   explicit CostModel(const CostTable& table);
 
-  // A forward pass over `rows` rows whose contexts sum up to `context` tokens.
-  double Forward(int64_t rows, int64_t context) const;
-  // Into `out`: passes over first, first + 1, ... rows without context.
+  double Forward(const StepSize& size) const;
+  // Into `out`: passes without context over `first` rows and 0, 1, 2, ... drafts.
   void FillForward(int64_t first, std::vector<double>& out) const;
   double ContextTokenMs() const { return drift_ * ms_per_context_token_; }
   // Drafting `width` tokens for each of `requests`.
   double Draft(int64_t requests, int32_t width) const;
 
   // Steps far beyond what was measured (long prompts) teach nothing of those with drafts.
-  void ObserveForward(int64_t rows, int64_t context, double ms);
+  void ObserveForward(const StepSize& size, double ms);
   void ObserveDraft(int64_t requests, int32_t width, double ms);
 
  private:
   double ShareOfFull(int32_t width) const;
 
   CostCurve forward_;
+  double ms_saved_per_draft_;
   double ms_per_context_token_;
   CostCurve draft_one_;
   CostCurve draft_full_;

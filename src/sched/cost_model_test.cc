@@ -49,7 +49,7 @@ CostTable Table() {
 
 TEST(CostModel, AddsContextAndWidth) {
   const CostModel model(Table());
-  EXPECT_DOUBLE_EQ(model.Forward(2, 1000), 13);
+  EXPECT_DOUBLE_EQ(model.Forward({.rows = 2, .context = 1000}), 13);
   EXPECT_DOUBLE_EQ(model.Draft(0, 5), 0);
   EXPECT_DOUBLE_EQ(model.Draft(1, 1), 1);
   EXPECT_DOUBLE_EQ(model.Draft(1, 3), 2);
@@ -58,16 +58,16 @@ TEST(CostModel, AddsContextAndWidth) {
 
 TEST(CostModel, AnEmptyTablePredictsNothing) {
   CostModel model(CostTable{});
-  model.ObserveForward(5, 100, 3.0);
-  EXPECT_EQ(model.Forward(5, 100), 0.0);
+  model.ObserveForward({.rows = 5, .context = 100}, 3.0);
+  EXPECT_EQ(model.Forward({.rows = 5, .context = 100}), 0.0);
 }
 
 TEST(CostModel, FollowsAMachineThatBecomesSlower) {
   CostModel model(Table());
-  for (int i = 0; i < 200; ++i) model.ObserveForward(8, 0, 72);
-  EXPECT_NEAR(model.Forward(8, 0), 72, 1);
+  for (int i = 0; i < 200; ++i) model.ObserveForward({.rows = 8, .context = 0}, 72);
+  EXPECT_NEAR(model.Forward({.rows = 8, .context = 0}), 72, 1);
   // Sizes that were not visited follow, since the machine is the same.
-  EXPECT_GT(model.Forward(1, 0), 15);
+  EXPECT_GT(model.Forward({.rows = 1, .context = 0}), 15);
 }
 
 TEST(CostModel, LearnsASlowSize) {
@@ -75,24 +75,26 @@ TEST(CostModel, LearnsASlowSize) {
   const CostModel truth(Table());
   for (int i = 0; i < 400; ++i) {
     for (const int64_t rows : {2, 4, 8, 16}) {
-      model.ObserveForward(rows, 0, truth.Forward(rows, 0) * (rows == 4 ? 1.3 : 1.0));
+      model.ObserveForward({.rows = rows, .context = 0},
+                           truth.Forward({.rows = rows, .context = 0}) * (rows == 4 ? 1.3 : 1.0));
     }
   }
-  EXPECT_NEAR(model.Forward(4, 0) / model.Forward(8, 0), 1.3 * 16 / 24, 0.02);
-  EXPECT_NEAR(model.Forward(2, 0), 12, 0.5);
+  EXPECT_NEAR(model.Forward({.rows = 4, .context = 0}) / model.Forward({.rows = 8, .context = 0}),
+              1.3 * 16 / 24, 0.02);
+  EXPECT_NEAR(model.Forward({.rows = 2, .context = 0}), 12, 0.5);
 }
 
 TEST(CostModel, LongPromptsTeachNothing) {
   CostModel model(Table());
-  for (int i = 0; i < 100; ++i) model.ObserveForward(2000, 0, 1.0);
-  EXPECT_DOUBLE_EQ(model.Forward(8, 0), 24);
+  for (int i = 0; i < 100; ++i) model.ObserveForward({.rows = 2000, .context = 0}, 1.0);
+  EXPECT_DOUBLE_EQ(model.Forward({.rows = 8, .context = 0}), 24);
 }
 
 TEST(CostModel, OneBadStepChangesLittle) {
   CostModel model(Table());
-  for (int i = 0; i < 100; ++i) model.ObserveForward(8, 0, 24);
-  model.ObserveForward(8, 0, 24000);
-  EXPECT_LT(model.Forward(8, 0), 24 * 1.2);
+  for (int i = 0; i < 100; ++i) model.ObserveForward({.rows = 8, .context = 0}, 24);
+  model.ObserveForward({.rows = 8, .context = 0}, 24000);
+  EXPECT_LT(model.Forward({.rows = 8, .context = 0}), 24 * 1.2);
 }
 
 TEST(CostModel, LearnsThePriceOfContext) {
@@ -102,8 +104,9 @@ TEST(CostModel, LearnsThePriceOfContext) {
     const int64_t rows = 1 + static_cast<int64_t>(rng() % 16);
     const int64_t context = static_cast<int64_t>(rng() % 100000);
     const CostModel truth(Table());
-    model.ObserveForward(rows, context,
-                         truth.Forward(rows, 0) + 0.002 * static_cast<double>(context));
+    model.ObserveForward(
+        {.rows = rows, .context = context},
+        truth.Forward({.rows = rows, .context = 0}) + 0.002 * static_cast<double>(context));
   }
   EXPECT_NEAR(model.ContextTokenMs(), 0.002, 0.0004);
 }

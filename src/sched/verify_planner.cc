@@ -13,6 +13,9 @@ constexpr double kStay = 1.01;
 constexpr int32_t kStepsBetweenProbes = 16;
 constexpr double kDearestProbe = 8.0;  // in plain steps
 constexpr double kMaxCredit = 4.0;     // steps' worth of probing that may be saved up
+// Steps before drafting is switched off for the first time: until then costs and chances are known
+// from nothing but idle measurements.
+constexpr int32_t kFirstSteps = 48;
 
 template <typename Candidate>
 bool Before(const Candidate& a, const Candidate& b) {
@@ -53,7 +56,9 @@ const VerifyPlan& VerifyPlanner::Plan(const StepOutlook& outlook,
     }
   }
   const auto decodes = static_cast<int64_t>(offers.size());
-  plan_.predicted_ms = costs_.Forward(decodes + outlook.other_rows + plan_.draft_rows, context);
+  plan_.predicted_ms = costs_.Forward({.rows = decodes + outlook.other_rows + plan_.draft_rows,
+                                       .context = context,
+                                       .drafts = plan_.draft_rows});
   return plan_;
 }
 
@@ -178,6 +183,7 @@ void VerifyPlanner::UpdateMode() {
   const bool on = mode_ == SpeculationMode::kOn;
   const bool disagrees = on ? plan_.gain < 1.0 : plan_.gain > 1.0 + options_.entry_gain;
   disagreeing_steps_ = disagrees ? disagreeing_steps_ + 1 : 0;
+  if (++num_steps_ < kFirstSteps) return;
   if (disagreeing_steps_ < options_.patience) return;
   disagreeing_steps_ = 0;
   mode_ = on ? SpeculationMode::kOff : SpeculationMode::kOn;

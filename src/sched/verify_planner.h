@@ -79,10 +79,8 @@ class VerifyPlanner {
   // Whether a request that the plan did not know (its prompt just ended) should draft.
   bool NewcomersDraft() const { return !options_.adaptive || mode_ == SpeculationMode::kOn; }
 
-  // What the step took. `rows` and `context` are sums over the step that was run.
-  void ObserveForward(int64_t rows, int64_t context, double ms) {
-    costs_.ObserveForward(rows, context, ms);
-  }
+  // What the step took.
+  void ObserveForward(const StepSize& size, double ms) { costs_.ObserveForward(size, ms); }
   void ObserveDraft(int64_t requests, int32_t width, double ms) {
     costs_.ObserveDraft(requests, width, ms);
   }
@@ -140,6 +138,7 @@ class VerifyPlanner {
   int64_t capacity_ = 0;
   int32_t width_;
   int32_t disagreeing_steps_ = 0;
+  int64_t num_steps_ = 0;
   double credit_ms_ = 0.0;  // time that probes may take
   int32_t steps_since_probe_ = 0;
   bool probing_drafts_ = false;  // the drafts at hand are those of a probe

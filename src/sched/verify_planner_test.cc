@@ -102,7 +102,7 @@ double Rate(const CostModel& costs, const Instance& instance, std::span<const in
     rows += 1 + lengths[i];
     context += instance.contexts[i] * (1 + lengths[i]);
   }
-  return tokens / (costs.Forward(rows, context) + draft_ms);
+  return tokens / (costs.Forward({.rows = rows, .context = context}) + draft_ms);
 }
 
 double BestRate(const CostModel& costs, const Instance& instance, double draft_ms) {
@@ -329,7 +329,7 @@ class Simulation {
     const int64_t rows = scene_.requests + plan.draft_rows;
     const double forward_ms = scene_.truth(static_cast<double>(rows));
     const double draft_ms = scene_.draft_ms_each * static_cast<double>(drafters);
-    planner_.ObserveForward(rows, 0, Noisy(forward_ms));
+    planner_.ObserveForward({.rows = rows, .drafts = plan.draft_rows}, Noisy(forward_ms));
     planner_.ObserveDraft(drafters, plan.width, Noisy(draft_ms));
     return {tokens, forward_ms + draft_ms, drafters > 0};
   }

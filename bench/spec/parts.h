@@ -1,0 +1,43 @@
+// The parts of the benchmark. Each prints a table in Markdown.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "arm.h"
+
+namespace fulgur::bench_spec {
+
+struct BenchOptions {
+  std::string demo = "models/demo";
+  std::string dspark;  // a folder with DSpark stages for the demo model; empty: random ones
+  std::string mtp;     // a folder with an MTP block for it; empty: the demo's own
+  std::string toy =
+      "bench/spec/toy";  // the config.json of a larger model, which gets random weights
+  std::string prompts = "bench/spec/prompts.json";
+  int threads = 1;
+  bool thread_time = false;
+  bool quick = false;
+};
+
+// Adaptive and fixed drafting against plain decoding, over concurrency, context and the quality of
+// drafts.
+absl::Status NeverSlower(const BenchOptions& options);
+// What a trained drafter gains on text that it can predict, and the most it could.
+absl::Status Gain(const BenchOptions& options);
+// Published accept lengths on a larger model with random weights, over concurrency.
+absl::Status Published(const BenchOptions& options);
+// Decoding with a drafter that is loaded and not used.
+absl::Status Skipped(const BenchOptions& options);
+// The time that planning a step takes.
+absl::Status PlannerCost(const BenchOptions& options);
+
+// The demo model with its MTP block, a given one, or one with random weights.
+ModelSource DemoMtp(const BenchOptions& options);
+// The demo model with DSpark stages, trained or random.
+ModelSource DemoDspark(const BenchOptions& options);
+ModelSource RandomDspark(const BenchOptions& options);
+ModelSource Toy(const BenchOptions& options);
+
+}  // namespace fulgur::bench_spec
