@@ -26,6 +26,7 @@ constexpr BenchCommand kBenchCommands[] = {
     {"lint", &RunBenchLint, "find what is wrong or misleading in results"},
     {"aggregate", &RunBenchAggregate, "compare the results of several systems"},
     {"report", &RunBenchReport, "write workbook and report of a comparison"},
+    {"trial", &RunBenchTrial, "try changes of a server's settings, one at a time"},
     {"demo", &RunBenchDemo, "measure two pretend servers and report, to see what it looks like"},
 };
 

@@ -15,6 +15,7 @@ int RunBenchImport(const Invocation& invocation);
 int RunBenchLint(const Invocation& invocation);
 int RunBenchAggregate(const Invocation& invocation);
 int RunBenchReport(const Invocation& invocation);
+int RunBenchTrial(const Invocation& invocation);
 int RunBenchDemo(const Invocation& invocation);
 
 inline constexpr int kExitGate = 3;

@@ -1,7 +1,8 @@
 // `fulgur bench demo`: the whole way from two servers to a report, in a minute, without a model.
 //
-// Two servers replay a script, one slowly, one as a server with speculative decoding would. Every
-// step is a command that can be typed as well; the demo prints each.
+// Two servers replay a script, one token by token, one as a server with speculative decoding would:
+// its steps take longer and bring several tokens. Every step is a command that can be typed as
+// well; the demo prints each.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -17,6 +18,7 @@
 #include "cli/bench.h"
 #include "cli/flag_help.h"
 #include "cli/flag_parser.h"
+#include "cli/result_folder.h"
 #include "cli/words.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -46,11 +48,13 @@ const FlagTable& DemoFlagTable() {
 struct DemoSystem {
   const char* id;
   const char* label;
-  int delay_ms;  // before each token
+  int delay_ms;                 // before each step
+  const char* tokens_per_step;  // JSON
 };
 
-constexpr DemoSystem kSystems[] = {{"baseline", "Baseline (scripted)", 24},
-                                   {"speculative", "Speculative (scripted)", 11}};
+constexpr DemoSystem kSystems[] = {
+    {"baseline", "Baseline (scripted)", 24, "1"},
+    {"speculative", "Speculative (scripted)", 28, "[3, 1, 4, 2, 3, 2]"}};
 
 constexpr char kAnswer[] =
     "The lighthouse keeper wrote down the wind, the tide and the ships that passed, every hour, "
@@ -132,8 +136,9 @@ class Demo {
 
   absl::StatusOr<std::unique_ptr<BackgroundProgram>> StartServer(const DemoSystem& system) {
     const fs::path script = folder_ / fmt::format("{}.jsonl", system.id);
-    std::ofstream(script) << fmt::format("{{\"text\": \"{}\", \"delay_ms\": {}}}\n", kAnswer,
-                                         system.delay_ms);
+    std::ofstream(script) << fmt::format(
+        "{{\"text\": \"{}\", \"delay_ms\": {}, \"tokens_per_step\": {}}}\n", kAnswer,
+        system.delay_ms, system.tokens_per_step);
     const std::vector<std::string> words = {
         "serve",  "--scripted-output", script.string(), "--tokenizer", tokenizer_,
         "--host", "127.0.0.1",         "--port",        "0",           "--served-model-name",
@@ -192,23 +197,10 @@ class Demo {
   const std::string tokenizer_;
 };
 
-absl::Status PrepareFolder(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (!error && !fs::is_empty(folder, error)) {
-    return absl::AlreadyExistsError(
-        fmt::format("{} is not empty; name another folder with --out", folder.string()));
-  }
-  if (!error) fs::create_directories(folder / "logs", error);
-  if (!error) return absl::OkStatus();
-  return absl::UnavailableError(
-      fmt::format("the folder {} could not be made: {}", folder.string(), error.message()));
-}
-
 absl::Status RunDemo(const FlagValues& values) {
   ASSIGN_OR_RETURN(const std::string tokenizer, FindTokenizer(values.String("tokenizer")));
   const fs::path folder = values.String("out");
-  RETURN_IF_ERROR(PrepareFolder(folder));
+  RETURN_IF_ERROR(PrepareResultFolder(folder));
   const auto start = std::chrono::steady_clock::now();
   RETURN_IF_ERROR(Demo(folder, tokenizer).Run());
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "base/status_macros.h"
+#include "bench/load/max_rate.h"
 #include "bench/load/run_bench.h"
 #include "bench/load/vllm_result.h"
 #include "cli/bench.h"
@@ -88,6 +90,40 @@ void PrintCell(const CellResult& result) {
   std::cout.flush();
 }
 
+// What a search for the highest rate came to.
+void PrintMaxRate(const bench::RunOptions& options, const bench::MaxRate& found) {
+  for (const bench::RateStep& step : found.steps) {
+    std::cout << fmt::format("{:10.4g} requests/s: {:6.2f} % of {} within the objectives{}\n",
+                             step.rate, step.attained * 100, step.requests,
+                             step.held ? "" : ", too few");
+  }
+  if (!found.stopped_because.empty()) {
+    std::cout << "the search is not through: " << found.stopped_because << "\n";
+  }
+  if (!found.highest) {
+    std::cout << "no rate was found at which enough requests meet their objectives\n";
+    return;
+  }
+  std::cout << fmt::format("highest rate with {:g} % within the objectives: {:.4g} requests/s{}\n",
+                           options.slo_attainment * 100, *found.highest,
+                           found.lowest ? fmt::format("; {:.4g} is too many", *found.lowest)
+                                        : ", and no limit was found");
+}
+
+// Runs the cells, or the search that the options ask for.
+absl::StatusOr<bench::RunSummary> Measure(const bench::RunOptions& options,
+                                          const bench::RunHooks& hooks) {
+  if (!options.find_max_rate) return bench::RunBench(options, hooks);
+  ASSIGN_OR_RETURN(bench::MaxRate found, bench::FindMaxRate(options, hooks));
+  PrintMaxRate(options, found);
+  return std::move(found.summary);
+}
+
+// A rate that was too high is what a search looks for; only an answer is asked of it.
+bool IsComplete(const bench::RunOptions& options, const bench::RunSummary& summary) {
+  return options.find_max_rate ? !summary.interrupted : summary.complete();
+}
+
 int Report(const bench::RunOptions& options, const bench::RunSummary& summary) {
   if (summary.interrupted) {
     std::cout << fmt::format("interrupted: what {} cells measured so far is kept in {}\n",
@@ -100,7 +136,7 @@ int Report(const bench::RunOptions& options, const bench::RunSummary& summary) {
     std::cout << "not measured: " << failure << "\n";
   }
   std::cout.flush();
-  return summary.complete() ? 0 : kExitPartial;
+  return IsComplete(options, summary) ? 0 : kExitPartial;
 }
 
 absl::Status SaveForVllm(const FlagValues& values, const bench::RunOptions& options,
@@ -150,7 +186,7 @@ int Run(const Invocation& invocation, BenchDialect dialect) {
             PrintCell(result);
             file_status.Update(SaveForVllm(command->values, *options, result));
           }};
-  const auto summary = bench::RunBench(*options, hooks);
+  const auto summary = Measure(*options, hooks);
   const absl::Status status = summary.ok() ? file_status : summary.status();
   if (!status.ok()) {
     std::cerr << invocation.program << ": error: " << status.message() << std::endl;

@@ -23,6 +23,7 @@ constexpr double kVllmInput = 1024.0;
 constexpr double kVllmOutput = 128.0;
 constexpr int64_t kVllmRequests = 1000;
 constexpr int64_t kAiperfPool = 100;
+constexpr double kMaxRate = 1e6;
 
 // A number if the flag has one.
 std::optional<double> Float(const FlagValues& values, std::string_view name) {
@@ -147,24 +148,74 @@ void SetCounts(const FlagValues& values, BenchDialect dialect, Scenario& scenari
 absl::Status SetRate(const FlagValues& values, Scenario& scenario) {
   const std::string pattern = values.String("arrival-pattern");
   const std::string text = values.String("request-rate");
-  if (pattern == "concurrency_burst") scenario.mode = LoadMode::kBurst;
-  if (text.empty() || text == "inf") return absl::OkStatus();
-  double rate = 0.0;
-  const auto parsed = ParseWhole<double>(text);
-  if (parsed) rate = *parsed;
-  if (!(rate > 0.0) || rate > 1e6) {
-    return absl::InvalidArgumentError(fmt::format(
-        "--request-rate {}: must be a number of requests per second above 0, or inf", text));
-  }
-  scenario.mode = LoadMode::kOpen;
-  scenario.rate = rate;
   bench::ArrivalLaw& law = scenario.arrivals;
-  law.rate = rate;
   law.normalize = values.Bool("normalize-arrivals");
   law.burstiness = Float(values, "arrival-smoothness").value_or(1.0);
   law.pattern = pattern == "constant"   ? ArrivalPattern::kConstant
                 : law.burstiness != 1.0 ? ArrivalPattern::kGamma
                                         : ArrivalPattern::kPoisson;
+  if (pattern == "concurrency_burst") scenario.mode = LoadMode::kBurst;
+  if (text.empty() || text == "inf") return absl::OkStatus();
+  double rate = 0.0;
+  const auto parsed = ParseWhole<double>(text);
+  if (parsed) rate = *parsed;
+  if (!(rate > 0.0) || rate > kMaxRate) {
+    return absl::InvalidArgumentError(fmt::format(
+        "--request-rate {}: must be a number of requests per second above 0, or inf", text));
+  }
+  scenario.mode = LoadMode::kOpen;
+  scenario.rate = rate;
+  law.rate = rate;
+  return absl::OkStatus();
+}
+
+// One scenario becomes several, each with a rate of its own.
+absl::Status SetRateSweep(const FlagValues& values, RunOptions& options) {
+  if (!values.Has("rate-sweep")) return absl::OkStatus();
+  const std::string text = values.String("rate-sweep");
+  if (values.Has("suite") || values.Has("request-rate") || values.Bool("find-max-rate")) {
+    return absl::InvalidArgumentError(
+        "--rate-sweep cannot be combined with --suite, --request-rate or --find-max-rate");
+  }
+  if (values.Has("concurrency") && values.String("concurrency").find(',') != std::string::npos) {
+    return absl::InvalidArgumentError("--rate-sweep takes one --concurrency, as a limit, or none");
+  }
+  const Scenario common = options.scenarios.front();
+  options.scenarios.clear();
+  for (const std::string_view word : SplitWords(text, ',')) {
+    const auto rate = ParseWhole<double>(word);
+    if (!rate || !(*rate > 0.0) || *rate > kMaxRate) {
+      return absl::InvalidArgumentError(fmt::format(
+          "--rate-sweep {}: must be numbers of requests per second above 0, such as 1,2,4", text));
+    }
+    Scenario scenario = common;
+    scenario.id = bench::RateId(common.id, *rate);
+    scenario.mode = LoadMode::kOpen;
+    scenario.rate = *rate;
+    scenario.arrivals.rate = *rate;
+    options.scenarios.push_back(std::move(scenario));
+  }
+  if (options.scenarios.empty()) return absl::InvalidArgumentError("--rate-sweep is empty");
+  return absl::OkStatus();
+}
+
+// As many requests as MLPerf's rules want for a rate, if the command does not say.
+absl::Status SetRateSearch(const FlagValues& values, RunOptions& options) {
+  options.find_max_rate = values.Bool("find-max-rate");
+  options.slo_attainment = values.Float("slo-attainment");
+  if (!options.find_max_rate) return absl::OkStatus();
+  if (values.Has("suite") || options.objectives.empty()) {
+    return absl::InvalidArgumentError(
+        "--find-max-rate needs objectives, such as --goodput ttft:500 tpot:50, and no --suite");
+  }
+  constexpr int64_t kRequestsPerRate = 1000;
+  Scenario& scenario = options.scenarios.front();
+  scenario.mode = LoadMode::kOpen;
+  scenario.rate = scenario.rate.value_or(1.0);
+  scenario.arrivals.rate = *scenario.rate;
+  if (!scenario.duration_s && !values.Given("request-count") && !values.Given("num-prompts")) {
+    scenario.requests = kRequestsPerRate;
+  }
   return absl::OkStatus();
 }
 
@@ -261,6 +312,9 @@ absl::Status SetServer(const FlagValues& values, BenchDialect dialect, RunOption
   const bool chat = kind == "chat" || kind == "openai-chat" ||
                     options.endpoint_path.ends_with("chat/completions");
   options.shape.endpoint = chat ? bench::Endpoint::kChat : bench::Endpoint::kCompletions;
+  if (kind == "responses" || options.endpoint_path.ends_with("/responses")) {
+    options.shape.endpoint = bench::Endpoint::kResponses;
+  }
   options.shape.streaming = dialect != BenchDialect::kAiperf || values.Bool("streaming");
   if (values.Given("streaming")) options.shape.streaming = values.Bool("streaming");
   return absl::OkStatus();
@@ -320,8 +374,7 @@ void SetSending(const FlagValues& values, RunOptions& options) {
 std::string DefaultFolder(const RunOptions& options) {
   std::string model = options.shape.model.empty() ? "model" : options.shape.model;
   std::replace(model.begin(), model.end(), '/', '_');
-  const std::string type =
-      options.shape.endpoint == bench::Endpoint::kChat ? "chat" : "completions";
+  const std::string_view type = bench::EndpointName(options.shape.endpoint);
   const std::string load = options.concurrency.size() == 1 && options.suite_name.empty()
                                ? fmt::format("-concurrency{}", options.concurrency.front())
                                : "";
@@ -340,6 +393,8 @@ void SetResults(const FlagValues& values, RunOptions& options) {
   options.force = values.Bool("force");
   options.cooldown_s = values.Float("cooldown-seconds");
   options.repetitions = static_cast<int32_t>(values.Int("num-profile-runs"));
+  options.slice_s = values.Float("slice-duration");
+  options.confidence_level = values.Float("confidence-level");
   options.keep_for_vllm = values.Bool("save-result");
   options.silent = values.String("ui") == "none";
 }
@@ -362,13 +417,15 @@ absl::Status SetScenarios(const FlagValues& values, BenchDialect dialect, RunOpt
       if (values.Given("request-count")) scenario.requests = values.Int("request-count");
     }
   }
+  RETURN_IF_ERROR(SetRateSweep(values, options));
+  RETURN_IF_ERROR(SetRateSearch(values, options));
   if (values.Has("concurrency")) {
     ASSIGN_OR_RETURN(options.concurrency, ParseConcurrency(values.String("concurrency")));
     for (Scenario& scenario : options.scenarios) {
       if (values.Has("suite")) scenario.concurrency.clear();
     }
   } else if (!values.Has("suite") && options.scenarios[0].mode == LoadMode::kOpen) {
-    options.scenarios[0].concurrency = {0};  // no limit
+    for (Scenario& scenario : options.scenarios) scenario.concurrency = {0};  // no limit
   } else if (dialect == BenchDialect::kVllm && !values.Has("suite")) {
     // vLLM's client sends everything at once unless a limit is given.
     options.scenarios[0].concurrency = {options.scenarios[0].requests.value_or(1)};
@@ -376,7 +433,9 @@ absl::Status SetScenarios(const FlagValues& values, BenchDialect dialect, RunOpt
   const std::string order = values.String("order");
   if (order == "concurrency-major") options.order = bench::CellOrder::kConcurrencyMajor;
   if (order == "random") options.order = bench::CellOrder::kRandom;
-  if (!options.suite_name.empty() || options.scenarios.size() > 1) {
+  if (values.Has("rate-sweep")) {
+    options.layout = bench::FolderLayout::kRates;
+  } else if (!options.suite_name.empty() || options.scenarios.size() > 1) {
     options.layout = bench::FolderLayout::kSuite;
   } else if (options.concurrency.size() > 1 && options.scenarios[0].concurrency.empty()) {
     options.layout = bench::FolderLayout::kSweep;

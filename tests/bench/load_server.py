@@ -17,6 +17,12 @@ class Request:
         self.headers = headers
         self.body = body
         self.number = number  # counts generation requests from 0
+        self.sent = []  # before and after each output chunk left, on the clock that the load generator uses too
+
+    def decode_ms(self):
+        """From the first output chunk to the last, at least and at most: a busy machine sends late."""
+        first, last = self.sent[0], self.sent[-1]
+        return (last[0] - first[1]) * 1000, (last[1] - first[0]) * 1000
 
 
 def chunk(delta, finish=None, **more):
@@ -82,14 +88,40 @@ def streaming(first=0.02, gap=0.005, per_chunk=1, with_usage=True, reasoning=0, 
         for number, at in enumerate(range(0, count, per_chunk)):
             await asyncio.sleep(max(0.0, start + first + number * gap - time.monotonic()))
             text = "word " * min(per_chunk, count - at)
+            before = time.monotonic()
             if request.path.endswith("chat/completions"):
                 await out.send(event(chunk({field if at < reasoning else "content": text})))
             else:
                 await out.send(event({"choices": [{"index": 0, "text": text, "finish_reason": None}]}))
+            request.sent.append((before, time.monotonic()))
         await out.send(event(chunk({}, "length")))
         if with_usage:
             await out.send(event({"choices": [], "usage": usage(request.body, count)}))
         await out.send(event("[DONE]"))
+        await out.end()
+
+    return answer
+
+
+def responses(first=0.02, gap=0.005):
+    """The same over OpenAI's Responses API: events with a type, usage in the last one, no [DONE]."""
+
+    async def answer(request, out):
+        count = request.body["max_output_tokens"]
+        words = sum(len(message["content"].split()) for message in request.body["input"])
+        end = {"object": "response", "error": None, "status": "incomplete",
+               "usage": {"input_tokens": words + 5, "output_tokens": count, "total_tokens": words + 5 + count}}
+        if not request.body["stream"]:
+            text = {"type": "output_text", "text": "word " * count}
+            return await out.whole({**end, "output": [{"type": "message", "role": "assistant", "content": [text]}]})
+        out.head()
+        start = time.monotonic()
+        await out.send(event({"type": "response.created", "response": {"object": "response", "error": None}}))
+        for number in range(count):
+            await asyncio.sleep(max(0.0, start + first + number * gap - time.monotonic()))
+            await out.send(b"event: response.output_text.delta\n" +
+                           event({"type": "response.output_text.delta", "delta": "word "}))
+        await out.send(event({"type": "response.incomplete", "response": end}))
         await out.end()
 
     return answer

@@ -1,5 +1,7 @@
 #include "bench/load/answer_reader.h"
 
+#include "bench/load/responses_api.h"
+
 namespace fulgur::bench {
 namespace {
 
@@ -82,6 +84,11 @@ void AnswerReader::ReadObject(std::string_view data, std::string_view part, Fram
   simdjson::dom::object root;
   if (!ParseObject(data, root)) {
     ++answer.unreadable;
+    return;
+  }
+  if (IsResponsesObject(root)) {
+    frame.kind = ReadResponsesObject(root, keep_text_, answer);
+    answer.frames.push_back(frame);
     return;
   }
   simdjson::dom::element error;

@@ -1,4 +1,5 @@
-// What the messages of an OpenAI-style answer carry: text, reasoning, tool calls, usage, errors.
+// What the messages of an OpenAI-style answer carry: text, reasoning, tool calls, usage, errors. Of
+// chats and completions; those of the Responses API are read by responses_api.h.
 //
 // Classes of messages follow aiperf: a first message with only a role is no token, reasoning is.
 // Both spellings of the reasoning field are read, since servers differ (`reasoning_content`,

@@ -54,6 +54,64 @@ TEST(AnswerReader, SkipsWhatIsNoJson) {
   EXPECT_EQ(answer.unreadable, 4);
 }
 
+TEST(AnswerReader, ReadsEventsOfTheResponsesApi) {
+  AnswerReader reader(true);
+  AnswerSoFar answer;
+  for (const char* data :
+       {R"({"type":"response.created","response":{"id":"r","error":null,"usage":null}})",
+        R"({"type":"response.reasoning_text.delta","delta":"hm"})",
+        R"({"type":"response.reasoning_summary_text.delta","delta":"!"})",
+        R"({"type":"response.output_text.delta","delta":""})",
+        R"({"type":"response.output_text.delta","delta":"one "})",
+        R"({"type":"response.output_text.delta","delta":"two"})",
+        R"({"type":"response.output_text.done","text":"one two"})",
+        R"({"type":"response.function_call_arguments.delta","delta":"{}"})",
+        R"({"type":"response.completed","response":{"error":null,"usage":{"input_tokens":7,
+            "output_tokens":5,"input_tokens_details":{"cached_tokens":4},
+            "output_tokens_details":{"reasoning_tokens":2}}}})"}) {
+    reader.ReadMessage(data, 1, answer);
+  }
+  std::vector<FrameKind> kinds;
+  for (const Frame& frame : answer.frames) kinds.push_back(frame.kind);
+  EXPECT_THAT(kinds, testing::ElementsAre(kRole, kReasoning, kReasoning, kRole, kContent, kContent,
+                                          kRole, kTool, kUsage));
+  EXPECT_EQ(answer.text, "one two{}");
+  EXPECT_EQ(answer.reasoning, "hm!");
+  EXPECT_EQ(answer.usage.prompt_tokens, 7);
+  EXPECT_EQ(answer.usage.completion_tokens, 5);
+  EXPECT_EQ(answer.usage.cached_tokens, 4);
+  EXPECT_EQ(answer.usage.reasoning_tokens, 2);
+  EXPECT_TRUE(answer.done);
+  EXPECT_FALSE(answer.error);
+}
+
+TEST(AnswerReader, ReadsFailuresOfTheResponsesApi) {
+  for (const char* data :
+       {R"({"type":"error","code":"x","message":"no"})",
+        R"({"type":"response.failed","response":{"error":{"code":"x","message":"no"}}})"}) {
+    AnswerReader reader(true);
+    AnswerSoFar answer;
+    reader.ReadMessage(data, 1, answer);
+    EXPECT_EQ(answer.frames.at(0).kind, kError) << data;
+    EXPECT_THAT(answer.error.value_or(""), testing::HasSubstr("no")) << data;
+  }
+}
+
+TEST(AnswerReader, ReadsAWholeBodyOfTheResponsesApi) {
+  AnswerReader reader(true);
+  AnswerSoFar answer;
+  reader.ReadWhole(R"({"object":"response","error":null,"output":[
+      {"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"hm"}]},
+      {"type":"message","content":[{"type":"output_text","text":"yes"}]},
+      {"type":"function_call","name":"f","arguments":"{}"}],
+      "usage":{"input_tokens":3,"output_tokens":4}})",
+                   1, answer);
+  EXPECT_EQ(answer.frames.at(0).kind, kContent);
+  EXPECT_EQ(answer.text, "yesf{}");
+  EXPECT_EQ(answer.reasoning, "hm");
+  EXPECT_EQ(answer.usage.completion_tokens, 4);
+}
+
 struct Message {
   std::string data;
   int64_t arrival;

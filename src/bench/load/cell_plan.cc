@@ -131,9 +131,9 @@ LoadSpec ResolveLoad(const RunOptions& options, const Scenario& scenario, int64_
 }
 
 std::string PathOf(const RunOptions& options, const HttpTarget& target) {
-  const std::string own =
-      options.shape.endpoint == Endpoint::kChat ? "/v1/chat/completions" : "/v1/completions";
-  std::string path = options.endpoint_path.empty() ? own : options.endpoint_path;
+  std::string path = options.endpoint_path.empty()
+                         ? std::string(EndpointPath(options.shape.endpoint))
+                         : options.endpoint_path;
   if (!path.starts_with('/')) path.insert(0, 1, '/');
   return target.path + path;
 }
@@ -205,7 +205,7 @@ RunPlan DescribeRun(const RunOptions& options, const Scenario& scenario, const C
   plan.benchmark_id = NewBenchmarkId();
   plan.models = {cell.transport.shape.model};
   plan.urls = options.urls;
-  plan.endpoint_type = cell.transport.shape.endpoint == Endpoint::kChat ? "chat" : "completions";
+  plan.endpoint_type = EndpointName(cell.transport.shape.endpoint);
   plan.streaming = cell.transport.shape.streaming;
   plan.per_chunk_usage = cell.transport.shape.per_chunk_usage;
   for (const auto& [key, value] : cell.transport.shape.extra.items()) {

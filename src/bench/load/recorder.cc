@@ -103,6 +103,14 @@ RecordedRun Recorder::Finish() {
   return std::move(run_);
 }
 
+void Recorder::AddToSlice(const RequestRecord& record) {
+  if (record.warmup) return;
+  const int64_t offset_ns = std::max<int64_t>(0, record.start_ns - *options_.profiling_start_ns);
+  const auto [slice, is_new] =
+      run_.slices.try_emplace(offset_ns / options_.slice_ns, std::vector<Objective>());
+  slice->second.Add(record);
+}
+
 void Recorder::Work() {
   std::vector<FinishedRequest> batch;
   for (bool last = false; !last;) {
@@ -127,6 +135,7 @@ void Recorder::Record(FinishedRequest request) {
   if (options_.keep_for_vllm && !request.record.warmup) {
     run_.lines.push_back(ToVllmLine(request.record));
   }
+  if (options_.slice_ns > 0) AddToSlice(request.record);
   if (!request.record.warmup) return run_.profiling.Add(request.record);
   request.record.warmup = false;
   run_.warmup.Add(request.record);

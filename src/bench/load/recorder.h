@@ -2,9 +2,12 @@
 // All on a thread of its own, so that none of it delays a socket.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -31,9 +34,11 @@ struct RecorderOptions {
   bool input_from_usage = false;  // input lengths too
   std::optional<text::Tokenizer> tokenizer;
   std::vector<Objective> objectives;
-  std::filesystem::path records;  // profile_export.jsonl; empty: none
-  std::filesystem::path outputs;  // texts of the answers; empty: none
-  bool keep_for_vllm = false;     // RecordedRun::lines
+  std::filesystem::path records;                             // profile_export.jsonl; empty: none
+  std::filesystem::path outputs;                             // texts of the answers; empty: none
+  bool keep_for_vllm = false;                                // RecordedRun::lines
+  int64_t slice_ns = 0;                                      // RecordedRun::slices; 0: none
+  const std::atomic<int64_t>* profiling_start_ns = nullptr;  // where the first slice begins
 };
 
 // One request as vLLM's result file lists it, in seconds.
@@ -53,6 +58,7 @@ struct RecordedRun {
 
   RunAccumulator profiling;
   RunAccumulator warmup;
+  std::map<int64_t, RunAccumulator> slices;  // by number: what was sent in that stretch of time
   std::vector<ErrorGroup> errors;
   std::vector<VllmLine> lines;
   int64_t valid_requests = 0;
@@ -87,6 +93,7 @@ class Recorder {
   void CountTokens(FinishedRequest& request) const;
   void AddError(const RequestError& error);
   void Observe(const FinishedRequest& request);
+  void AddToSlice(const RequestRecord& record);
   void WriteOutput(const FinishedRequest& request);
 
   const RecorderOptions options_;

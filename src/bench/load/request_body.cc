@@ -24,28 +24,55 @@ void MergeExtra(const RequestShape& shape, std::optional<int64_t> output_tokens,
   }
 }
 
+// How the field is called that limits the answer's length.
+const char* LimitName(const RequestShape& shape) {
+  if (shape.endpoint == Endpoint::kResponses) return "max_output_tokens";
+  const bool new_name = shape.endpoint == Endpoint::kChat && !shape.legacy_max_tokens;
+  return new_name ? "max_completion_tokens" : "max_tokens";
+}
+
 }  // namespace
+
+std::string_view EndpointName(Endpoint endpoint) {
+  switch (endpoint) {
+    case Endpoint::kCompletions:
+      return "completions";
+    case Endpoint::kResponses:
+      return "responses";
+    default:
+      return "chat";
+  }
+}
+
+std::string_view EndpointPath(Endpoint endpoint) {
+  switch (endpoint) {
+    case Endpoint::kCompletions:
+      return "/v1/completions";
+    case Endpoint::kResponses:
+      return "/v1/responses";
+    default:
+      return "/v1/chat/completions";
+  }
+}
 
 std::string MakeBody(const RequestShape& shape, const std::vector<ChatMessage>& messages,
                      std::optional<int64_t> output_tokens) {
   Json body;
-  if (shape.endpoint == Endpoint::kChat) {
+  if (shape.endpoint == Endpoint::kCompletions) {
+    body["prompt"] = messages.empty() ? "" : messages.back().content;
+  } else {
     Json list = Json::array();
     for (const ChatMessage& message : messages) {
       list.push_back(Json{{"role", message.role}, {"content", message.content}});
     }
-    body["messages"] = std::move(list);
-  } else {
-    body["prompt"] = messages.empty() ? "" : messages.back().content;
+    body[shape.endpoint == Endpoint::kChat ? "messages" : "input"] = std::move(list);
   }
   body["model"] = shape.model;
   body["stream"] = shape.streaming;
-  if (output_tokens) {
-    const bool completion_name = shape.endpoint == Endpoint::kChat && !shape.legacy_max_tokens;
-    body[completion_name ? "max_completion_tokens" : "max_tokens"] = *output_tokens;
-  }
+  if (output_tokens) body[LimitName(shape)] = *output_tokens;
   MergeExtra(shape, output_tokens, body);
-  if (shape.streaming) {
+  // The Responses API always ends with usage.
+  if (shape.streaming && shape.endpoint != Endpoint::kResponses) {
     body["stream_options"]["include_usage"] = true;
     if (shape.per_chunk_usage) body["stream_options"]["continuous_usage_stats"] = true;
   }

@@ -13,7 +13,13 @@
 
 namespace fulgur::bench {
 
-enum class Endpoint { kChat, kCompletions };
+enum class Endpoint { kChat, kCompletions, kResponses };
+
+// "chat", "completions" or "responses".
+std::string_view EndpointName(Endpoint endpoint);
+
+// Its path on a server, such as "/v1/responses".
+std::string_view EndpointPath(Endpoint endpoint);
 
 // What all requests of a cell have in common.
 struct RequestShape {

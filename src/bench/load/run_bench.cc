@@ -1,17 +1,19 @@
 #include "bench/load/run_bench.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 
 #include "base/status_macros.h"
 #include "bench/load/clock.h"
+#include "bench/load/estimate.h"
 #include "bench/load/random.h"
+#include "bench/load/repetitions.h"
+#include "bench/load/surroundings.h"
 #include "fmt/format.h"
 
 namespace fulgur::bench {
@@ -19,10 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kSpareFiles = 64;
-constexpr int64_t kProbeWords = 64;
-constexpr std::string_view kChatPath = "/v1/chat/completions";
-constexpr std::string_view kCompletionsPath = "/v1/completions";
+constexpr double kWorthSayingS = 30.0;
+constexpr double kMuchLonger = 3.0;
 
 struct CellChoice {
   const Scenario* scenario;
@@ -55,7 +55,8 @@ std::vector<CellChoice> ListCells(const RunOptions& options) {
   return cells;
 }
 
-fs::path FolderOf(const RunOptions& options, const CellChoice& cell) {
+// The folder of a cell, repetitions below it.
+fs::path CellFolder(const RunOptions& options, const CellChoice& cell) {
   fs::path folder = options.artifact_dir;
   switch (options.layout) {
     case FolderLayout::kSingle:
@@ -63,140 +64,25 @@ fs::path FolderOf(const RunOptions& options, const CellChoice& cell) {
     case FolderLayout::kSweep:
       folder /= fmt::format("concurrency_{}", cell.concurrency);
       break;
+    case FolderLayout::kRates:
+      folder /= fmt::format("rate_{:.4g}", cell.scenario->rate.value_or(0.0));
+      break;
     case FolderLayout::kSuite:
       folder /= fmt::format("{}-c{}", cell.scenario->id, cell.concurrency);
       break;
   }
-  if (options.repetitions > 1) {
-    folder /= fmt::format("profile_runs/run_{:04}", cell.repetition + 1);
-  }
   return folder;
 }
 
-// One connection a request, and some files besides.
-absl::Status AllowFiles(const RunOptions& options) {
-  int64_t most = 1;
-  for (const Scenario& scenario : options.scenarios) {
-    for (const int64_t concurrency : ConcurrenciesOf(options, scenario)) {
-      most = std::max(most, concurrency);
-    }
-  }
-  rlimit limit{};
-  getrlimit(RLIMIT_NOFILE, &limit);
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-  if (static_cast<int64_t>(limit.rlim_max) >= most + kSpareFiles) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      fmt::format("--concurrency {}: this process may open {} files only; raise it with ulimit -n",
-                  most, limit.rlim_max));
+fs::path FolderOf(const RunOptions& options, const CellChoice& cell) {
+  const fs::path folder = CellFolder(options, cell);
+  return options.repetitions > 1 ? RunFolder(folder, cell.repetition) : folder;
 }
 
-// "http://host/v1" and a whole endpoint are taken as the base address, too.
-absl::StatusOr<std::vector<HttpTarget>> ParseTargets(const std::vector<std::string>& urls) {
-  std::vector<HttpTarget> targets;
-  for (const std::string& url : urls) {
-    ASSIGN_OR_RETURN(HttpTarget target, ParseUrl(url));
-    for (const std::string_view ending : {kChatPath, kCompletionsPath, std::string_view("/v1")}) {
-      if (!target.path.ends_with(ending)) continue;
-      target.path.resize(target.path.size() - ending.size());
-      break;
-    }
-    targets.push_back(std::move(target));
-  }
-  return targets;
-}
-
-absl::StatusOr<std::optional<text::Tokenizer>> ReadTokenizer(const std::string& name) {
-  if (name.empty() || name == "server") return std::optional<text::Tokenizer>();
-  fs::path path = name;
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored)) path /= "tokenizer.json";
-  if (!fs::exists(path, ignored)) {
-    return absl::NotFoundError(fmt::format(
-        "--tokenizer {}: no such file or folder; give a folder with tokenizer.json, since names of "
-        "a hub are not fetched, or leave the flag out and let the server count",
-        name));
-  }
-  ASSIGN_OR_RETURN(text::Tokenizer tokenizer, text::Tokenizer::Load(path));
-  return std::optional<text::Tokenizer>(std::move(tokenizer));
-}
-
-absl::Status ChooseModel(const std::vector<ServedModel>& models, const RunHooks& hooks,
-                         Surroundings& surroundings) {
-  std::string& model = surroundings.shape.model;
-  if (model.empty()) {
-    if (models.size() != 1) {
-      return absl::InvalidArgumentError(
-          fmt::format("--model is missing, and the server has {} models", models.size()));
-    }
-    model = models.front().name;
-  }
-  for (const ServedModel& served : models) {
-    if (served.name != model) continue;
-    surroundings.max_model_len = served.max_model_len;
-    return absl::OkStatus();
-  }
-  if (!models.empty()) {
-    hooks.say(fmt::format("warning: the server does not list the model {}; it has {}", model,
-                          models.front().name));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status AskForModels(const RunOptions& options, ServerInfo& server, const RunHooks& hooks,
-                          Surroundings& surroundings) {
-  const auto models = server.Models();
-  if (models.ok()) return ChooseModel(*models, hooks, surroundings);
-  if (!options.shape.model.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      fmt::format("--model is missing, and the server does not say: {}",
-                  std::string(models.status().message())));
-}
-
-// A server that knows only the old name of the output limit says so.
-bool WantsMaxTokens(const ServerInfo::Probe& probe) {
-  return probe.status == 400 && probe.body.find("max_completion_tokens") != std::string::npos;
-}
-
-// One request before everything: is it answered, and how many tokens does the template add?
-void ProbeServer(const RunOptions& options, ServerInfo& server, const RunHooks& hooks,
-                 Surroundings& surroundings) {
-  const PromptText text(surroundings.tokenizer, Corpus::kWords);
-  RandomStream random(options.seed, "probe");
-  const SizedText words = text.Make(kProbeWords, random);
-  const HttpTarget& target = surroundings.targets.front();
-  std::string path = target.path;
-  if (options.endpoint_path.empty()) {
-    path += surroundings.shape.endpoint == Endpoint::kChat ? kChatPath : kCompletionsPath;
-  } else {
-    path += options.endpoint_path.starts_with('/') ? "" : "/";
-    path += options.endpoint_path;
-  }
-  auto probe = server.Ask(surroundings.shape, path, words.text);
-  if (probe.ok() && WantsMaxTokens(*probe)) {
-    surroundings.shape.legacy_max_tokens = true;
-    probe = server.Ask(surroundings.shape, path, words.text);
-  }
-  if (!probe.ok()) {
-    hooks.say(fmt::format("warning: the first request failed: {}",
-                          std::string(probe.status().message())));
-  } else if (probe->status != 200) {
-    hooks.say(fmt::format("warning: the server answers {} to the first request: {}", probe->status,
-                          probe->body.substr(0, 300)));
-  } else if (!probe->prompt_tokens) {
-    hooks.say("warning: the server sends no usage: token counts need --tokenizer");
-  } else if (surroundings.tokenizer) {
-    surroundings.template_overhead = std::max<int64_t>(0, *probe->prompt_tokens - words.tokens);
-  } else {
-    surroundings.tokens_per_word =
-        static_cast<double>(*probe->prompt_tokens) / static_cast<double>(kProbeWords);
-  }
-}
-
-absl::StatusOr<CellResult> RunOne(const RunOptions& options, const CellPlan& plan,
-                                  const Surroundings& surroundings, const RunHooks& hooks) {
-  ASSIGN_OR_RETURN(auto client, HttpClient::Create(surroundings.targets, options.http));
-  return RunCell(options, plan, surroundings, *client, hooks.interrupted);
+std::set<fs::path> RepeatedFolders(const RunOptions& options) {
+  std::set<fs::path> folders;
+  for (const CellChoice& cell : ListCells(options)) folders.insert(CellFolder(options, cell));
+  return folders;
 }
 
 void Cooldown(double seconds, const RunHooks& hooks) {
@@ -204,6 +90,55 @@ void Cooldown(double seconds, const RunHooks& hooks) {
   while (MonotonicNs() < end && !hooks.interrupted()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
+}
+
+// What the whole run may take, before it begins.
+void SayEstimate(const std::vector<CellChoice>& cells, const RunHooks& hooks) {
+  double seconds = 0.0;
+  size_t unknown = 0;
+  for (const CellChoice& cell : cells) {
+    const auto estimate = EstimateSeconds(*cell.scenario, cell.concurrency, Pace());
+    seconds += estimate.value_or(0.0);
+    unknown += estimate ? 0 : 1;
+  }
+  if (unknown == cells.size() || seconds < kWorthSayingS) return;
+  hooks.say(fmt::format("{} cells will take about {} at 30 ms a token{}", cells.size(),
+                        RoughTime(seconds),
+                        unknown > 0 ? fmt::format(", and {} of them longer", unknown) : ""));
+}
+
+// Says once when a cell takes much longer than expected; goes on all the same.
+class Watch {
+ public:
+  Watch(std::optional<double> expected_s, const RunHooks& hooks) : hooks_(hooks) {
+    if (expected_s) limit_s_ = std::max(kWorthSayingS, kMuchLonger * *expected_s);
+  }
+
+  bool Interrupted() {
+    const double elapsed_s = static_cast<double>(MonotonicNs() - start_ns_) / 1e9;
+    if (limit_s_ && elapsed_s > *limit_s_) {
+      hooks_.say(
+          fmt::format("warning: this cell has taken {} already, three times as long as "
+                      "expected",
+                      RoughTime(elapsed_s)));
+      limit_s_.reset();
+    }
+    return hooks_.interrupted();
+  }
+
+ private:
+  const RunHooks& hooks_;
+  const int64_t start_ns_ = MonotonicNs();
+  std::optional<double> limit_s_;
+};
+
+absl::StatusOr<CellResult> MeasureWatched(const RunOptions& options, const CellPlan& plan,
+                                          const Surroundings& surroundings, const RunHooks& hooks,
+                                          std::optional<double> expected_s) {
+  Watch watch(expected_s, hooks);
+  RunHooks watched = hooks;
+  watched.interrupted = [&watch] { return watch.Interrupted(); };
+  return MeasureCell(options, plan, surroundings, watched);
 }
 
 }  // namespace
@@ -215,20 +150,18 @@ bool RunSummary::complete() const {
   });
 }
 
-absl::StatusOr<RunSummary> RunBench(const RunOptions& options, const RunHooks& hooks) {
-  RETURN_IF_ERROR(AllowFiles(options));
-  Surroundings surroundings;
-  surroundings.shape = options.shape;
-  ASSIGN_OR_RETURN(surroundings.targets, ParseTargets(options.urls));
-  ASSIGN_OR_RETURN(surroundings.tokenizer, ReadTokenizer(options.tokenizer));
+absl::StatusOr<CellResult> MeasureCell(const RunOptions& options, const CellPlan& plan,
+                                       const Surroundings& surroundings, const RunHooks& hooks) {
   ASSIGN_OR_RETURN(auto client, HttpClient::Create(surroundings.targets, options.http));
-  ServerInfo server(*client, {surroundings.targets.front(), options.headers});
-  RETURN_IF_ERROR(server.Wait(options.wait_for_server_s));
-  RETURN_IF_ERROR(AskForModels(options, server, hooks, surroundings));
-  if (options.corrected) ProbeServer(options, server, hooks, surroundings);
+  return RunCell(options, plan, surroundings, *client, hooks.interrupted);
+}
 
+absl::StatusOr<RunSummary> RunBench(const RunOptions& options, const RunHooks& hooks) {
+  ASSIGN_OR_RETURN(const Surroundings surroundings, LookAround(options, hooks.say));
   RunSummary summary;
   const std::vector<CellChoice> cells = ListCells(options);
+  SayEstimate(cells, hooks);
+  Pace pace;
   for (size_t i = 0; i < cells.size() && !hooks.interrupted(); ++i) {
     ASSIGN_OR_RETURN(CellPlan plan,
                      ResolveCell(options, *cells[i].scenario, cells[i].concurrency, surroundings));
@@ -241,18 +174,24 @@ absl::StatusOr<RunSummary> RunBench(const RunOptions& options, const RunHooks& h
       continue;
     }
     if (i > 0 && options.cooldown_s > 0) Cooldown(options.cooldown_s, hooks);
-    const std::string name = plan.Name();
-    auto result = RunOne(options, plan, surroundings, hooks);
+    const auto expected = EstimateSeconds(*cells[i].scenario, cells[i].concurrency, pace);
+    auto result = MeasureWatched(options, plan, surroundings, hooks, expected);
     if (!result.ok()) {
       summary.failed_cells.push_back(
-          fmt::format("{}: {}", name, std::string(result.status().message())));
+          fmt::format("{}: {}", plan.Name(), std::string(result.status().message())));
       hooks.say("error: " + summary.failed_cells.back());
       continue;
     }
     hooks.on_cell(*result);
+    pace.Learn(result->cell.metrics);
     summary.cells.push_back(std::move(*result));
   }
   summary.interrupted = hooks.interrupted();
+  if (options.repetitions > 1) {
+    for (const fs::path& folder : RepeatedFolders(options)) {
+      RETURN_IF_ERROR(WriteRepetitions(options, folder));
+    }
+  }
   return summary;
 }
 

@@ -27,6 +27,10 @@ struct RunHooks {
   std::function<void(const CellResult&)> on_cell;  // after each
 };
 
+// Runs one cell with a client of its own.
+absl::StatusOr<CellResult> MeasureCell(const RunOptions& options, const CellPlan& plan,
+                                       const Surroundings& surroundings, const RunHooks& hooks);
+
 // Errors: nothing could be measured at all (no server, no tokenizer, an impossible plan).
 absl::StatusOr<RunSummary> RunBench(const RunOptions& options, const RunHooks& hooks);
 

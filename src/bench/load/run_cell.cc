@@ -31,6 +31,7 @@ constexpr double kMaxCpu = 0.8;
 constexpr double kMaxDifferingPart = 0.1;
 constexpr double kMaxMergedPart = 0.2;
 constexpr double kIdleWaitS = 5.0;
+constexpr double kNsPerSecond = 1e9;
 
 constexpr std::string_view kRunFile = "fulgur_run.json";
 
@@ -248,13 +249,32 @@ absl::Status WriteFiles(const RunOptions& options, const CellPlan& plan, CellRes
   if (!result.valid()) details["invalid_reasons"] = absl::StrJoin(result.invalid_reasons, "; ");
   if (!result.notes.empty()) details["notes"] = absl::StrJoin(result.notes, "; ");
   const fs::path& folder = plan.folder;
-  RETURN_IF_ERROR(
-      WriteAiperfSummary(folder / FileName(options, "_aiperf.json"), result.plan, result.cell));
+  RETURN_IF_ERROR(WriteAiperfSummary(SummaryFile(options, folder), result.plan, result.cell));
   RETURN_IF_ERROR(WriteAiperfCsv(folder / FileName(options, "_aiperf.csv"), result.cell));
   Result whole;
   whole.cell = result.cell;
   whole.plan = result.plan;
   return WriteRunFile(folder / kRunFile, result.plan, result.cell, Lint(whole, {}));
+}
+
+// Stretches in which nothing was sent are there, too.
+std::vector<TimeSlice> Slices(const LoadOutcome& outcome, const RecordedRun& run,
+                              int64_t slice_ns) {
+  std::vector<TimeSlice> slices;
+  if (run.slices.empty()) return slices;
+  const RunAccumulator empty({});
+  for (int64_t number = 0; number <= run.slices.rbegin()->first; ++number) {
+    const RunWindow window{outcome.window.start_ns + number * slice_ns,
+                           outcome.window.start_ns + (number + 1) * slice_ns};
+    TimeSlice slice;
+    slice.start_ns = outcome.wall_start_ns + number * slice_ns;
+    slice.end_ns = slice.start_ns + slice_ns;
+    slice.complete = window.end_ns <= outcome.window.end_ns;
+    const auto found = run.slices.find(number);
+    slice.metrics = (found == run.slices.end() ? empty : found->second).Compute(window);
+    slices.push_back(std::move(slice));
+  }
+  return slices;
 }
 
 LoadHooks MakeHooks(Recorder& recorder, Display& display,
@@ -266,8 +286,11 @@ LoadHooks MakeHooks(Recorder& recorder, Display& display,
 
 absl::StatusOr<std::unique_ptr<Recorder>> MakeRecorder(const RunOptions& options,
                                                        const CellPlan& plan,
-                                                       const Surroundings& surroundings) {
+                                                       const Surroundings& surroundings,
+                                                       const LiveCounts& live) {
   RecorderOptions recorder;
+  recorder.slice_ns = static_cast<int64_t>(options.slice_s * kNsPerSecond);
+  recorder.profiling_start_ns = &live.profiling_start_ns;
   recorder.source = options.token_source;
   recorder.input_from_usage = options.input_from_usage;
   recorder.tokenizer = surroundings.tokenizer;
@@ -299,6 +322,10 @@ void Settle(const RunOptions& options, const Surroundings& surroundings, HttpCli
 
 }  // namespace
 
+fs::path SummaryFile(const RunOptions& options, const fs::path& folder) {
+  return folder / FileName(options, "_aiperf.json");
+}
+
 bool IsDone(const CellPlan& plan) {
   Result result;
   const fs::path file = plan.folder / kRunFile;
@@ -324,9 +351,9 @@ absl::StatusOr<CellResult> RunCell(const RunOptions& options, const CellPlan& pl
   }
   SessionMaker maker(plan, Workload(plan.workload, plan.transport.shape, std::move(text)),
                      std::move(inputs));
-  ASSIGN_OR_RETURN(std::unique_ptr<Recorder> recorder, MakeRecorder(options, plan, surroundings));
-
   LiveCounts live;
+  ASSIGN_OR_RETURN(std::unique_ptr<Recorder> recorder,
+                   MakeRecorder(options, plan, surroundings, live));
   live.planned = plan.sessions.value_or(0);
   CellResult result;
   LoadOutcome outcome;
@@ -348,6 +375,11 @@ absl::StatusOr<CellResult> RunCell(const RunOptions& options, const CellPlan& pl
   RETURN_IF_ERROR(maker.Finish());
   RecordedRun run = recorder->Finish();
   RETURN_IF_ERROR(run.file_status);
+  if (options.slice_s > 0) {
+    RETURN_IF_ERROR(WriteAiperfTimeSlices(
+        plan.folder / FileName(options, "_aiperf_timeslices.json"),
+        Slices(outcome, run, static_cast<int64_t>(options.slice_s * kNsPerSecond))));
+  }
 
   result.plan = plan.run;
   result.lines = std::move(run.lines);

@@ -1,6 +1,7 @@
 // Runs one cell and writes its folder.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -31,6 +32,9 @@ struct CellResult {
 absl::StatusOr<CellResult> RunCell(const RunOptions& options, const CellPlan& plan,
                                    const Surroundings& surroundings, HttpClient& client,
                                    const std::function<bool()>& interrupted);
+
+// The summary in aiperf's form below a cell's folder.
+std::filesystem::path SummaryFile(const RunOptions& options, const std::filesystem::path& folder);
 
 // Whether the folder holds the whole result of this very plan.
 bool IsDone(const CellPlan& plan);

@@ -52,6 +52,7 @@ enum class CellOrder { kScenarioMajor, kConcurrencyMajor, kRandom };
 enum class FolderLayout {
   kSingle,  // one cell: the folder itself
   kSweep,   // concurrency_<C>
+  kRates,   // rate_<R>
   kSuite,   // <scenario>-c<C>
 };
 
@@ -106,7 +107,11 @@ struct RunOptions {
   bool write_outputs = false;
   bool force = false;  // repeat cells that are there already
   double cooldown_s = 0.0;
+  double slice_s = 0.0;  // metrics of stretches of this length besides; 0: none
   int32_t repetitions = 1;
+  double confidence_level = 0.95;  // of intervals over repetitions
+  bool find_max_rate = false;      // RunBench() does not; FindMaxRate() does
+  double slo_attainment = 0.99;    // part of the requests that must meet the objectives then
   bool keep_for_vllm = false;
   bool terminal = false;     // the display may go back to the line's start
   bool silent = false;       // no display
@@ -129,6 +134,9 @@ absl::StatusOr<Suite> ParseSuite(std::string_view json, const std::string& sourc
 
 // "seed", "smoke", "natural", "prefix90", "nightly" or a file.
 absl::StatusOr<Suite> LoadSuite(const std::string& name);
+
+// The id of a scenario at one of several rates: "custom-rate2.5".
+std::string RateId(const std::string& id, double rate);
 
 // Names of the shipped suites with one sentence each.
 std::vector<std::pair<std::string, std::string>> ShippedSuites();

@@ -156,9 +156,9 @@ absl::StatusOr<ServerInfo::Probe> ServerInfo::Ask(RequestShape shape, const std:
   simdjson::dom::parser parser;
   simdjson::dom::element root;
   int64_t tokens = 0;
-  if (parser.parse(probe.body).get(root) == simdjson::SUCCESS &&
-      root["usage"]["prompt_tokens"].get(tokens) == simdjson::SUCCESS) {
-    probe.prompt_tokens = tokens;
+  if (parser.parse(probe.body).get(root) != simdjson::SUCCESS) return probe;
+  for (const char* const name : {"prompt_tokens", "input_tokens"}) {
+    if (root["usage"][name].get(tokens) == simdjson::SUCCESS) probe.prompt_tokens = tokens;
   }
   return probe;
 }

@@ -14,6 +14,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr double kMaxInteger = 1e12;
+
 struct Shipped {
   std::string_view name;
   std::string_view help;
@@ -84,6 +86,7 @@ class Fields {
   void Integer(const char* key, int64_t& value, int64_t least) {
     double number = static_cast<double>(value);
     Number(key, number, static_cast<double>(least));
+    if (number > kMaxInteger) return Fail(key, fmt::format("at most {:g}", kMaxInteger));
     value = std::llround(number);
   }
   void Integer(const char* key, std::optional<int64_t>& value, int64_t least) {
@@ -246,7 +249,10 @@ absl::StatusOr<Suite> ParseSuite(std::string_view text, const std::string& sourc
   if (const Json* defaults = fields.Object("defaults")) {
     fields.Take(ReadDefaults(*defaults, source, suite));
   }
-  const Json scenarios = json.value("scenarios", Json::array());
+  const Json scenarios = json.value("scenarios", Json());
+  if (!scenarios.is_array()) {
+    return absl::InvalidArgumentError(source + ": \"scenarios\" must be a list of objects");
+  }
   for (size_t i = 0; i < scenarios.size(); ++i) {
     ASSIGN_OR_RETURN(Scenario scenario,
                      ReadScenario(scenarios[i], fmt::format("{}, scenario {}", source, i + 1)));
@@ -271,6 +277,10 @@ absl::StatusOr<Suite> LoadSuite(const std::string& name) {
         fmt::format("--suite {}: neither a file nor one of {}which are shipped", name, names));
   }
   return ParseSuite(text.str(), name);
+}
+
+std::string RateId(const std::string& id, double rate) {
+  return fmt::format("{}-rate{:.4g}", id, rate);
 }
 
 std::vector<std::pair<std::string, std::string>> ShippedSuites() {

@@ -252,6 +252,21 @@ absl::Status WriteAiperfSummary(const std::filesystem::path& file, const RunPlan
                        json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n");
 }
 
+absl::Status WriteAiperfTimeSlices(const std::filesystem::path& file,
+                                   const std::vector<TimeSlice>& slices) {
+  OrderedJson json = {{"timeslices", OrderedJson::array()},
+                      {"input_config", OrderedJson::object()}};
+  for (const TimeSlice& slice : slices) {
+    OrderedJson one = {{"start_ns", slice.start_ns}, {"end_ns", slice.end_ns}};
+    if (!slice.complete) one["is_complete"] = false;
+    for (const auto& [tag, block] : slice.metrics) {
+      if (!IsEmpty(block)) one[tag] = BlockJson(block);
+    }
+    json["timeslices"].push_back(std::move(one));
+  }
+  return WriteTextFile(file, json.dump(2) + "\n");
+}
+
 absl::Status WriteAiperfCsv(const std::filesystem::path& file, const Cell& cell) {
   std::string distributions = "Metric,avg,min,max,sum,p1,p5,p10,p25,p50,p75,p90,p95,p99,std\r\n";
   std::string scalars = "Metric,Value\r\n";

@@ -17,6 +17,7 @@
 #include "bench/results/run_plan.h"
 #include "bench/stats/cell.h"
 #include "bench/stats/record.h"
+#include "bench/stats/time_slice.h"
 
 namespace fulgur::bench {
 
@@ -27,6 +28,10 @@ absl::Status WriteAiperfSummary(const std::filesystem::path& file, const RunPlan
 
 // Writes the same metrics as aiperf's CSV tables.
 absl::Status WriteAiperfCsv(const std::filesystem::path& file, const Cell& cell);
+
+// Writes profile_export_aiperf_timeslices.json.
+absl::Status WriteAiperfTimeSlices(const std::filesystem::path& file,
+                                   const std::vector<TimeSlice>& slices);
 
 // Appends one line per request to profile_export.jsonl while the run goes on. One thread.
 class RecordWriter {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "boost/math/distributions/binomial.hpp"
 
 namespace fulgur::bench {
 namespace {
@@ -20,7 +21,37 @@ double Sum(std::span<const double> values) {
   return sum + lost;
 }
 
+constexpr double kTail = 0.025;  // on each side
+
+using boost::math::binomial;
+using boost::math::cdf;
+
+// The largest k with P(X <= k) <= kTail; -1 if there is none.
+int64_t LowerRank(const binomial& law) {
+  auto k = static_cast<int64_t>(boost::math::quantile(law, kTail)) + 1;
+  while (k >= 0 && cdf(law, static_cast<double>(k)) > kTail) --k;
+  return k;
+}
+
+// The smallest k with P(X <= k) >= 1 - kTail.
+int64_t UpperRank(const binomial& law) {
+  auto k = std::max<int64_t>(0, static_cast<int64_t>(boost::math::quantile(law, 1 - kTail)) - 1);
+  while (cdf(law, static_cast<double>(k)) < 1 - kTail) ++k;
+  return k;
+}
+
 }  // namespace
+
+std::optional<PercentileBounds> BoundsOfPercentile(std::span<const double> ascending, double q) {
+  const auto n = static_cast<int64_t>(ascending.size());
+  if (n < 2 || q <= 0 || q >= 100) return std::nullopt;
+  const binomial law(static_cast<double>(n), q / 100.0);
+  const int64_t low = LowerRank(law);
+  const int64_t high = UpperRank(law);
+  if (low < 0 || high >= n) return std::nullopt;
+  return PercentileBounds{ascending[static_cast<size_t>(low)],
+                          ascending[static_cast<size_t>(high)]};
+}
 
 double Percentile(std::span<const double> ascending, double q) {
   CHECK(!ascending.empty());

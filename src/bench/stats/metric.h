@@ -34,6 +34,14 @@ using MetricMap = std::map<std::string, MetricBlock>;
 // be empty.
 double Percentile(std::span<const double> ascending, double q);
 
+// An interval that holds the percentile of the whole population with 95 % probability, whatever the
+// distribution: two order statistics. Absent if the sample is too small to bound it on both sides.
+struct PercentileBounds {
+  double low = 0.0;
+  double high = 0.0;
+};
+std::optional<PercentileBounds> BoundsOfPercentile(std::span<const double> ascending, double q);
+
 // All statistics of a sample; every field absent if it is empty.
 MetricBlock Summarize(std::vector<double> values, std::string_view unit);
 

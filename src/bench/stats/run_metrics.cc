@@ -1,6 +1,7 @@
 #include "bench/stats/run_metrics.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -17,6 +18,12 @@ constexpr double kNsPerSecond = 1e9;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 constexpr size_t kMaxExactGaps = 10'000'000;
+constexpr size_t kMaxTurns = 32;
+
+struct TurnValues {
+  std::vector<double> first_token_ms;
+  std::vector<double> cached_tokens;
+};
 
 }  // namespace
 
@@ -24,6 +31,8 @@ constexpr size_t kMaxExactGaps = 10'000'000;
 struct RunAccumulator::Sample {
   std::map<std::string, std::vector<double>> values;    // valid requests, by tag
   std::map<std::string, std::vector<double>> schedule;  // all requests
+  // By turn of a conversation, the later ones in the last: how prompts that grow are answered.
+  std::array<TurnValues, kMaxTurns> turns;
   std::vector<double> chunk_gaps;  // moved into the histogram when there are too many
   LogHistogram many_chunk_gaps;
   std::vector<double> error_inputs;
@@ -40,6 +49,7 @@ struct RunAccumulator::Sample {
   double last_output_ns = 0.0;
 
   void AddGaps(const std::vector<double>& gaps);
+  void AddTurn(const RequestRecord& record, const RequestMetrics& metrics);
   void AddValid(const RequestRecord& record, const std::vector<Objective>& objectives);
 };
 
@@ -70,12 +80,24 @@ void RunAccumulator::Sample::AddGaps(const std::vector<double>& gaps) {
   chunk_gaps.clear();
 }
 
+void RunAccumulator::Sample::AddTurn(const RequestRecord& record, const RequestMetrics& metrics) {
+  const auto turn = static_cast<size_t>(std::max(0, record.turn));
+  TurnValues& values_of_turn = turns[std::min(turn, kMaxTurns - 1)];
+  if (metrics.Has("time_to_first_token")) {
+    values_of_turn.first_token_ms.push_back(metrics.Get("time_to_first_token", 0.0));
+  }
+  if (record.usage.cached_tokens) {
+    values_of_turn.cached_tokens.push_back(static_cast<double>(*record.usage.cached_tokens));
+  }
+}
+
 void RunAccumulator::Sample::AddValid(const RequestRecord& record,
                                       const std::vector<Objective>& objectives) {
   const RequestMetrics metrics = ComputeRequestMetrics(record);
   ++valid;
   for (const auto& [tag, value] : metrics.values) values[tag].push_back(value);
   AddGaps(metrics.inter_chunk_latency_ms);
+  AddTurn(record, metrics);
   if (MeetsAll(metrics, objectives)) ++good;
   if (IsLengthMismatch(record)) ++length_mismatches;
   if (IsUsageDiscrepancy(metrics)) ++usage_discrepancies;
@@ -103,6 +125,45 @@ void AddDistributions(const Sample& sample, MetricMap& metrics) {
     metrics["inter_chunk_latency"] = sample.many_chunk_gaps.Summarize("ms");
   } else if (!sample.chunk_gaps.empty()) {
     metrics["inter_chunk_latency"] = Summarize(sample.chunk_gaps, "ms");
+  }
+}
+
+// First tokens and cache hits turn by turn, and all turns after the first together. Nothing where
+// conversations have one turn.
+void AddTurns(const Sample& sample, MetricMap& metrics) {
+  std::vector<double> later;
+  for (size_t i = 1; i < kMaxTurns; ++i) {
+    const auto& values = sample.turns[i].first_token_ms;
+    later.insert(later.end(), values.begin(), values.end());
+  }
+  if (later.empty()) return;
+  metrics["fulgur_later_turns_time_to_first_token"] = Summarize(std::move(later), "ms");
+  for (size_t i = 0; i < kMaxTurns; ++i) {
+    const TurnValues& turn = sample.turns[i];
+    const std::string name = "fulgur_turn_" + std::to_string(i + 1);
+    if (!turn.first_token_ms.empty()) {
+      metrics[name + "_time_to_first_token"] = Summarize(turn.first_token_ms, "ms");
+    }
+    if (!turn.cached_tokens.empty()) {
+      metrics[name + "_cached_tokens"] = Summarize(turn.cached_tokens, "tokens");
+    }
+  }
+}
+
+// How far percentiles that are often quoted may be off by chance.
+void AddPercentileBounds(const Sample& sample, MetricMap& metrics) {
+  for (const char* tag : {"time_to_first_token", "inter_token_latency", "request_latency"}) {
+    const auto found = sample.values.find(tag);
+    if (found == sample.values.end()) continue;
+    std::vector<double> ascending = found->second;
+    std::sort(ascending.begin(), ascending.end());
+    for (const int q : {50, 90, 99}) {
+      const auto bounds = BoundsOfPercentile(ascending, q);
+      if (!bounds) continue;
+      const std::string name = "fulgur_" + std::string(tag) + "_p" + std::to_string(q);
+      metrics[name + "_low"] = Scalar(bounds->low, "ms");
+      metrics[name + "_high"] = Scalar(bounds->high, "ms");
+    }
   }
 }
 
@@ -249,6 +310,8 @@ MetricMap RunAccumulator::Compute(const RunWindow& window) const {
   const double window_s = static_cast<double>(window.end_ns - window.start_ns) / kNsPerSecond;
   MetricMap metrics;
   AddDistributions(sample, metrics);
+  AddTurns(sample, metrics);
+  AddPercentileBounds(sample, metrics);
   AddTotals(sample, metrics);
   AddCounts(sample, metrics);
   AddRates(sample, window_s, metrics);
