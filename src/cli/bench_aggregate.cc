@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "base/status_macros.h"
 #include "bench/results/aggregate.h"
 #include "bench/results/comparison_json.h"
 #include "bench/results/strings.h"
 #include "cli/bench_results.h"
+#include "cli/words.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 
@@ -19,45 +19,72 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kUsage[] =
-    "bench aggregate --system NAME=PATH[:LABEL]... [--baseline NAME] [--treatment NAME] [--json "
-    "FILE]\n"
-    "       [--util NAME=LOG] [--devices NAME=N] [--clock-offset NAME=SECONDS] [--trials FILE]\n"
-    "       [--threshold 0.05] [--latest] [--fail-on regression] [--min-ratio R] "
-    "[--max-error-percent P]";
+constexpr char kUsage[] = "bench aggregate --system NAME=PATH[:LABEL]... [flags]";
+
+constexpr FlagSpec kSystems[] = {
+    {.name = "system",
+     .type = FlagType::kTextList,
+     .help = {"NAME=PATH[:LABEL] ...: a folder of results, a manifest or a reference file",
+              "NAME=PATH[:LABEL] ……：结果目录、清单或参考文件"},
+     .adds_up = true},
+    {.name = "baseline",
+     .help = {"what is compared with; the first by default", "基线，默认第一个"}},
+    {.name = "treatment",
+     .help = {"what is compared; the second by default", "对比对象，默认第二个"}},
+    {.name = "util",
+     .type = FlagType::kTextList,
+     .help = {"NAME=LOG ...: utilisation log of a system", "NAME=LOG ……：系统的利用率日志"},
+     .adds_up = true},
+    {.name = "devices",
+     .type = FlagType::kTextList,
+     .help = {"NAME=N ...: number of dies or GPUs of a system", "NAME=N ……：系统的裸片或 GPU 数"},
+     .adds_up = true},
+    {.name = "clock-offset",
+     .type = FlagType::kTextList,
+     .help = {"NAME=SECONDS ...: clock of the sampled host minus clock of the load generator",
+              "NAME=SECONDS ……：被采样主机时钟减去压测主机时钟"},
+     .adds_up = true},
+    {.name = "trials",
+     .help = {"a file of single-factor trials (fulgur-trials/1)",
+              "单因素试验文件（fulgur-trials/1）"}},
+    {.name = "latest",
+     .type = FlagType::kBool,
+     .help = {"of several results for a cell take the newest", "同一单元有多个结果时取最新"}},
+};
+
+constexpr FlagSpec kOutcome[] = {
+    {.name = "json", .help = {"write all numbers to this file", "把全部数字写入该文件"}},
+    {.name = "threshold",
+     .type = FlagType::kFloat,
+     .default_value = "0.05",
+     .help = {"what a change must exceed to count", "变化超过该值才算数"},
+     .range = {.min = 0, .max = 1, .above_min = true}},
+    {.name = "fail-on",
+     .help = {"exit with 3 if a cell is slower", "有单元变慢时以 3 退出"},
+     .choices = "regression"},
+    {.name = "min-ratio",
+     .type = FlagType::kFloat,
+     .help = {"exit with 3 if output tokens/s fall below this share of the baseline",
+              "输出吞吐低于基线的该比例时以 3 退出"},
+     .range = {.min = 0, .max = 1, .above_min = true}},
+    {.name = "max-error-percent",
+     .type = FlagType::kFloat,
+     .help = {"exit with 3 if more requests of the treatment failed",
+              "对比对象的失败请求超过该比例时以 3 退出"},
+     .range = {.min = 0, .max = 100}},
+};
+
+const FlagTable& AggregateFlagTable() {
+  static const FlagTable table(
+      {{"systems", {"Systems", "系统"}, kSystems}, {"outcome", {"Outcome", "结果"}, kOutcome}});
+  return table;
+}
 
 struct Options {
-  std::vector<std::string> systems, utilisation, devices, offsets;
-  std::string json, trials, fail_on;
+  std::string json;
   bench::AggregateOptions aggregate;
   bench::GateOptions gate;
 };
-
-void Declare(CLI::App& app, Options& options) {
-  app.add_option(
-         "--system", options.systems,
-         "NAME=PATH[:LABEL]: a folder of results, a manifest or a reference file; repeatable")
-      ->required();
-  app.add_option("--baseline", options.aggregate.baseline,
-                 "what is compared with (default: first)");
-  app.add_option("--treatment", options.aggregate.treatment, "what is compared (default: second)");
-  app.add_option("--json", options.json, "write all numbers to this file");
-  app.add_option("--util", options.utilisation, "NAME=LOG: utilisation log of a system");
-  app.add_option("--devices", options.devices, "NAME=N: number of dies or GPUs of a system");
-  app.add_option("--clock-offset", options.offsets,
-                 "NAME=SECONDS: clock of the sampled host minus clock of the load generator");
-  app.add_option("--trials", options.trials, "a fulgur-trials/1 file");
-  app.add_option("--threshold", options.aggregate.threshold,
-                 "what a change must exceed to count (default: 0.05)");
-  app.add_flag("--latest", options.aggregate.latest,
-               "of several results for a cell take the newest");
-  app.add_option("--fail-on", options.fail_on, "regression: exit with 3 if a cell is slower")
-      ->check(CLI::IsMember({"regression"}));
-  app.add_option("--min-ratio", options.gate.min_ratio,
-                 "exit with 3 if output tokens/s fall below this share of the baseline");
-  app.add_option("--max-error-percent", options.gate.max_error_percent,
-                 "exit with 3 if more requests of the treatment failed");
-}
 
 // The label begins at the last ':' behind the last '/'.
 bench::SystemInput SystemOf(const std::string& name, const std::string& value) {
@@ -103,29 +130,48 @@ absl::Status ReadOffset(const std::string& word, bench::AggregateOptions& option
   return absl::OkStatus();
 }
 
-absl::Status Resolve(Options& options) {
-  for (const std::string& word : options.systems) {
+absl::Status ReadSystems(const FlagValues& values, bench::AggregateOptions& options) {
+  for (const std::string& word : values.List("system")) {
     ASSIGN_OR_RETURN(const auto named, SplitNamed("--system", word));
-    options.aggregate.systems.push_back(SystemOf(named.first, named.second));
+    options.systems.push_back(SystemOf(named.first, named.second));
   }
-  for (const std::string& word : options.utilisation) {
+  for (const std::string& word : values.List("util")) {
     ASSIGN_OR_RETURN(const auto named, SplitNamed("--util", word));
-    ASSIGN_OR_RETURN(bench::SystemInput* const input,
-                     Named("--util", named.first, options.aggregate));
+    ASSIGN_OR_RETURN(bench::SystemInput* const input, Named("--util", named.first, options));
     input->utilisation = named.second;
   }
-  for (const std::string& word : options.devices) {
-    RETURN_IF_ERROR(ReadDevices(word, options.aggregate));
+  for (const std::string& word : values.List("devices")) {
+    RETURN_IF_ERROR(ReadDevices(word, options));
   }
-  for (const std::string& word : options.offsets) {
-    RETURN_IF_ERROR(ReadOffset(word, options.aggregate));
+  for (const std::string& word : values.List("clock-offset")) {
+    RETURN_IF_ERROR(ReadOffset(word, options));
   }
-  if (options.gate.min_ratio && !(*options.gate.min_ratio > 0 && *options.gate.min_ratio <= 1)) {
-    return absl::InvalidArgumentError("--min-ratio needs a share above 0, at most 1");
-  }
-  options.aggregate.trials = options.trials;
-  options.gate.fail_on_regression = options.fail_on == "regression";
   return absl::OkStatus();
+}
+
+absl::StatusOr<Options> OptionsOf(const ParsedCommand& command) {
+  const FlagValues& values = command.values;
+  if (!command.positionals.empty()) {
+    return absl::InvalidArgumentError(
+        fmt::format("unexpected argument '{}'", command.positionals[0]));
+  }
+  if (!values.Given("system")) {
+    return absl::InvalidArgumentError("--system NAME=PATH is needed at least once");
+  }
+  Options options;
+  RETURN_IF_ERROR(ReadSystems(values, options.aggregate));
+  options.aggregate.baseline = values.String("baseline");
+  options.aggregate.treatment = values.String("treatment");
+  options.aggregate.trials = values.String("trials");
+  options.aggregate.threshold = values.Float("threshold");
+  options.aggregate.latest = values.Bool("latest");
+  options.json = values.String("json");
+  options.gate.fail_on_regression = values.Given("fail-on");
+  if (values.Given("min-ratio")) options.gate.min_ratio = values.Float("min-ratio");
+  if (values.Given("max-error-percent")) {
+    options.gate.max_error_percent = values.Float("max-error-percent");
+  }
+  return options;
 }
 
 std::string Cell(const std::optional<double>& value, const char* format) {
@@ -158,7 +204,8 @@ void PrintTable(const bench::Comparison& comparison) {
         comparison.FindCell(comparison.treatment, contrast.scenario, contrast.concurrency);
     if (base == nullptr && treated == nullptr) continue;
     std::cout << fmt::format("  {:<12}{:>5}{:>10}{:>10}{:>9}  {:<14}{:<13}{:<12}{}\n",
-                             contrast.scenario, contrast.concurrency,
+                             contrast.scenario,
+                             bench::ConcurrencyName(contrast.concurrency).substr(1),
                              Cell(contrast.baseline, "{:.2f}"), Cell(contrast.treatment, "{:.2f}"),
                              Cell(contrast.speedup, "{:.2f}x"), IntervalText(contrast),
                              bench::VerdictName(contrast.verdict), Outcome(base), Outcome(treated));
@@ -192,7 +239,7 @@ void PrintVerdicts(const bench::Comparison& comparison) {
 void PrintSystem(const bench::Comparison& comparison) {
   for (const bench::CellFacts& cell : comparison.cells) {
     std::cout << fmt::format("  {:<12}{:<12}{:>5}  {} tokens/s per user, {}\n", cell.system,
-                             cell.scenario, cell.concurrency,
+                             cell.scenario, bench::ConcurrencyName(cell.concurrency).substr(1),
                              Cell(bench::Statistic(&cell, bench::kHeadlineTag, "avg"), "{:.2f}"),
                              Outcome(&cell));
   }
@@ -221,19 +268,19 @@ int Finish(const Invocation& invocation, const Options& options,
 }  // namespace
 
 int RunBenchAggregate(const Invocation& invocation) {
-  Options options;
-  CLI::App app("Compares the results of several systems.", "fulgur bench aggregate");
-  Declare(app, options);
-  if (const auto end = ParseWords(app, invocation, kUsage)) return *end;
-  if (const absl::Status status = Resolve(options); !status.ok()) {
-    return ReportMistake(invocation, kUsage, bench::Sentence(status));
-  }
-  const auto comparison = bench::Aggregate(options.aggregate);
+  const ResultCommand self{kUsage, "Compares the results of several systems.",
+                           AggregateFlagTable()};
+  if (ShowHelp(self, invocation)) return 0;
+  const auto command = ParseCommand(self.flags, invocation.args);
+  if (!command.ok()) return ReportMistake(invocation, kUsage, Message(command.status()));
+  const auto options = OptionsOf(*command);
+  if (!options.ok()) return ReportMistake(invocation, kUsage, Message(options.status()));
+  const auto comparison = bench::Aggregate(options->aggregate);
   if (!comparison.ok()) {
     if (absl::IsInvalidArgument(comparison.status())) {
-      return ReportMistake(invocation, kUsage, bench::Sentence(comparison.status()));
+      return ReportMistake(invocation, kUsage, Message(comparison.status()));
     }
-    PrintProblems(invocation, {bench::Sentence(comparison.status())});
+    PrintProblems(invocation, {Message(comparison.status())});
     return 1;
   }
   if (comparison->treatment.empty()) {
@@ -242,7 +289,7 @@ int RunBenchAggregate(const Invocation& invocation) {
     PrintTable(*comparison);
     PrintVerdicts(*comparison);
   }
-  return Finish(invocation, options, *comparison);
+  return Finish(invocation, *options, *comparison);
 }
 
 }  // namespace fulgur::cli

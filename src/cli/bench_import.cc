@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "bench/results/export_folder.h"
 #include "bench/results/strings.h"
 #include "cli/bench_results.h"
+#include "cli/words.h"
 #include "fmt/format.h"
 
 namespace fulgur::cli {
@@ -17,20 +17,24 @@ namespace fs = std::filesystem;
 
 constexpr char kUsage[] = "bench import PATH... --out FOLDER [--scenario NAME]";
 
+constexpr FlagSpec kFlags[] = {
+    {.name = "out",
+     .help = {"folder for SCENARIO-cN/profile_export_aiperf.json",
+              "输出目录，内含 SCENARIO-cN/profile_export_aiperf.json"}},
+    {.name = "scenario",
+     .help = {"name of the scenario, instead of guessing it", "场景名称（不再自动猜测）"}},
+};
+
+const FlagTable& ImportFlagTable() {
+  static const FlagTable table({{"import", {"Flags", "参数"}, kFlags}});
+  return table;
+}
+
 struct Options {
   std::vector<std::string> paths;
   std::string out;
   std::string scenario;
 };
-
-void Declare(CLI::App& app, Options& options) {
-  app.add_option("PATH", options.paths,
-                 "results of vLLM bench, SGLang, guidellm, evalscope, AISBench or aiperf")
-      ->required();
-  app.add_option("--out", options.out, "folder for SCENARIO-cN/profile_export_aiperf.json")
-      ->required();
-  app.add_option("--scenario", options.scenario, "name of the scenario, instead of guessing it");
-}
 
 // Folders get a number behind their name where two results are of the same cell.
 fs::path FolderFor(const bench::Result& result, const Options& options,
@@ -71,20 +75,33 @@ bool IsFileName(const std::string& name) {
   return name.find('/') == std::string::npos && name != "." && name != "..";
 }
 
+absl::StatusOr<Options> OptionsOf(const ParsedCommand& command) {
+  Options options{command.positionals, command.values.String("out"),
+                  command.values.String("scenario")};
+  if (options.paths.empty()) {
+    return absl::InvalidArgumentError("name result files, or folders with results");
+  }
+  if (options.out.empty()) return absl::InvalidArgumentError("--out FOLDER is needed");
+  if (!IsFileName(options.scenario)) {
+    return absl::InvalidArgumentError(
+        fmt::format("--scenario '{}' cannot be part of a file name", options.scenario));
+  }
+  return options;
+}
+
 }  // namespace
 
 int RunBenchImport(const Invocation& invocation) {
-  Options options;
-  CLI::App app("Turns results of other tools into aiperf's artifact folders.",
-               "fulgur bench import");
-  Declare(app, options);
-  if (const auto end = ParseWords(app, invocation, kUsage)) return *end;
-  if (!IsFileName(options.scenario)) {
-    return ReportMistake(
-        invocation, kUsage,
-        fmt::format("--scenario '{}' cannot be part of a file name", options.scenario));
-  }
-  return Run(invocation, options);
+  const ResultCommand self{kUsage,
+                           "Turns results of vLLM bench, SGLang, guidellm, evalscope, AISBench, "
+                           "InferenceX, ds4-bench or aiperf\ninto aiperf's artifact folders.",
+                           ImportFlagTable()};
+  if (ShowHelp(self, invocation)) return 0;
+  const auto command = ParseCommand(self.flags, invocation.args);
+  if (!command.ok()) return ReportMistake(invocation, kUsage, Message(command.status()));
+  const auto options = OptionsOf(*command);
+  if (!options.ok()) return ReportMistake(invocation, kUsage, Message(options.status()));
+  return Run(invocation, *options);
 }
 
 }  // namespace fulgur::cli

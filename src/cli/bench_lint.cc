@@ -1,13 +1,12 @@
 // `fulgur bench lint`: what is wrong or misleading in result files, whoever wrote them.
-#include <algorithm>
 #include <string>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "bench/results/lint.h"
 #include "bench/results/strings.h"
 #include "bench/results/text_file.h"
 #include "cli/bench_results.h"
+#include "cli/words.h"
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
 
@@ -16,8 +15,30 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-constexpr char kUsage[] =
-    "bench lint PATH... [--all] [--strict] [--max-error-percent P] [--fixed-isl] [--json FILE]";
+constexpr char kUsage[] = "bench lint PATH... [flags]";
+
+constexpr FlagSpec kFlags[] = {
+    {.name = "all",
+     .type = FlagType::kBool,
+     .help = {"also print the rules that hold", "同时打印通过的规则"}},
+    {.name = "strict",
+     .type = FlagType::kBool,
+     .help = {"a warning counts as a failure", "警告视为失败"}},
+    {.name = "max-error-percent",
+     .type = FlagType::kFloat,
+     .default_value = "1",
+     .help = {"more failed requests than this are a failure", "失败请求超过该比例即为失败"},
+     .range = {.min = 0, .max = 100}},
+    {.name = "fixed-isl",
+     .type = FlagType::kBool,
+     .help = {"the plan promised prompts of one length", "计划中的输入长度应当一致"}},
+    {.name = "json", .help = {"also write the findings to this file", "同时把检查结果写入该文件"}},
+};
+
+const FlagTable& LintFlagTable() {
+  static const FlagTable table({{"lint", {"Flags", "参数"}, kFlags}});
+  return table;
+}
 
 struct Options {
   std::vector<std::string> paths;
@@ -31,17 +52,6 @@ struct Counts {
   int64_t failed = 0;
   int64_t warned = 0;
 };
-
-void Declare(CLI::App& app, Options& options) {
-  app.add_option("PATH", options.paths, "result files, or folders with results")->required();
-  app.add_flag("--all", options.all, "also print the rules that hold");
-  app.add_flag("--strict", options.strict, "a warning counts as a failure");
-  app.add_option("--max-error-percent", options.lint.max_error_percent,
-                 "more failed requests than this are a failure (default: 1)");
-  app.add_flag("--fixed-isl", options.lint.fixed_input_length,
-               "the plan promised prompts of one length");
-  app.add_option("--json", options.json, "also write the findings to this file");
-}
 
 void Print(const bench::Result& result, const std::vector<bench::LintFinding>& findings,
            const Options& options, Counts& counts) {
@@ -106,11 +116,22 @@ int Run(const Invocation& invocation, const Options& options) {
 }  // namespace
 
 int RunBenchLint(const Invocation& invocation) {
-  Options options;
-  CLI::App app("Finds what is wrong or misleading in result files.", "fulgur bench lint");
-  Declare(app, options);
-  if (const auto end = ParseWords(app, invocation, kUsage)) return *end;
-  return Run(invocation, options);
+  const ResultCommand self{
+      kUsage, "Finds what is wrong or misleading in result files, or in folders with results.",
+      LintFlagTable()};
+  if (ShowHelp(self, invocation)) return 0;
+  const auto command = ParseCommand(self.flags, invocation.args);
+  if (!command.ok()) return ReportMistake(invocation, kUsage, Message(command.status()));
+  if (command->positionals.empty()) {
+    return ReportMistake(invocation, kUsage, "name result files, or folders with results");
+  }
+  const FlagValues& values = command->values;
+  return Run(invocation, {.paths = command->positionals,
+                          .all = values.Bool("all"),
+                          .strict = values.Bool("strict"),
+                          .json = values.String("json"),
+                          .lint = {.max_error_percent = values.Float("max-error-percent"),
+                                   .fixed_input_length = values.Bool("fixed-isl")}});
 }
 
 }  // namespace fulgur::cli

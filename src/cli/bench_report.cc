@@ -7,8 +7,7 @@
 #include "bench/report/report_files.h"
 #include "bench/report/write_report.h"
 #include "bench/results/comparison_json.h"
-#include "cli/bench.h"
-#include "cli/flag_help.h"
+#include "cli/bench_results.h"
 #include "cli/flag_parser.h"
 #include "cli/words.h"
 #include "fmt/format.h"
@@ -37,6 +36,10 @@ constexpr FlagSpec kFlags[] = {
      .default_value = "both",
      .help = {"languages of report and headers", "报告与表头的语言"},
      .choices = "en|zh|both"},
+    {.name = "extra-sheets",
+     .type = FlagType::kBool,
+     .help = {"add sheets with all metrics, percentiles, errors and time slices",
+              "工作簿另加全部指标、分位数、错误与时间片的工作表"}},
     {.name = "accuracy",
      .type = FlagType::kTextList,
      .help = {"SYSTEM=FILE ...: scores of `fulgur eval` to put beside the speed",
@@ -76,7 +79,8 @@ absl::StatusOr<Options> OptionsOf(const ParsedCommand& command) {
   options.input = command.positionals[0];
   options.accuracy = values.List("accuracy");
   options.files = {choose("xlsx", "report.xlsx"), choose("md", "report.md"),
-                   choose("html", "report.html"), LanguagesOf(values.String("lang"))};
+                   choose("html", "report.html"), values.Bool("extra-sheets"),
+                   LanguagesOf(values.String("lang"))};
   if (options.files.workbook.empty() && options.files.markdown.empty() &&
       options.files.html.empty()) {
     return absl::InvalidArgumentError(
@@ -125,6 +129,7 @@ int Write(const Invocation& invocation, const Options& options) {
   std::vector<std::string> problems;
   const bench::ReportInput facts{*comparison, bench::ReadRequests(*comparison, input.parent_path()),
                                  ReadScores(options, *comparison, problems),
+                                 bench::ReadSlices(*comparison, input.parent_path()),
                                  CommandLine(invocation)};
   const auto written = bench::WriteReport(facts, options.files);
   problems.insert(problems.end(), written.problems.begin(), written.problems.end());
@@ -133,9 +138,7 @@ int Write(const Invocation& invocation, const Options& options) {
     std::cout << "wrote " << file.string() << "\n";
   }
   std::cout.flush();
-  for (const std::string& problem : problems) {
-    std::cerr << invocation.program << ": warning: " << problem << std::endl;
-  }
+  PrintProblems(invocation, problems);
   if (written.files.empty()) return 1;
   return problems.empty() ? 0 : kExitPartial;
 }
@@ -143,14 +146,11 @@ int Write(const Invocation& invocation, const Options& options) {
 }  // namespace
 
 int RunBenchReport(const Invocation& invocation) {
-  for (const std::string& arg : invocation.args) {
-    if (arg != "--help" && arg != "-h") continue;
-    std::cout << "usage: " << invocation.program << " " << kUsage
-              << "\n\nWrites workbook (five sheets), Markdown and HTML of a comparison.\n\n"
-              << HelpForUsedFlags(ReportFlagTable());
-    return 0;
-  }
-  const auto command = ParseCommand(ReportFlagTable(), invocation.args);
+  const ResultCommand self{kUsage,
+                           "Writes workbook (five sheets), Markdown and HTML of a comparison.",
+                           ReportFlagTable()};
+  if (ShowHelp(self, invocation)) return 0;
+  const auto command = ParseCommand(self.flags, invocation.args);
   if (!command.ok()) return ReportMistake(invocation, kUsage, Message(command.status()));
   const auto options = OptionsOf(*command);
   if (!options.ok()) return ReportMistake(invocation, kUsage, Message(options.status()));

@@ -1,11 +1,13 @@
 #include "cli/bench_results.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "bench/results/result_folder.h"
 #include "bench/results/result_reader.h"
 #include "bench/results/scenarios.h"
 #include "bench/results/strings.h"
+#include "cli/flag_help.h"
 #include "fmt/format.h"
 
 namespace fulgur::cli {
@@ -71,16 +73,16 @@ absl::StatusOr<std::pair<std::string, std::string>> SplitNamed(const std::string
   return std::pair(word.substr(0, equals), word.substr(equals + 1));
 }
 
-std::optional<int> ParseWords(CLI::App& app, const Invocation& invocation, const char* usage) {
-  try {
-    app.parse(std::vector<std::string>(invocation.args.rbegin(), invocation.args.rend()));
-  } catch (const CLI::CallForHelp&) {
-    std::cout << app.help();
-    return 0;
-  } catch (const CLI::ParseError& error) {
-    return ReportMistake(invocation, usage, error.what());
+bool ShowHelp(const ResultCommand& command, const Invocation& invocation) {
+  const bool asked =
+      std::any_of(invocation.args.begin(), invocation.args.end(),
+                  [](const std::string& arg) { return arg == "--help" || arg == "-h"; });
+  if (asked) {
+    std::cout << "usage: " << invocation.program << " " << command.usage << "\n\n"
+              << command.summary << "\n\n"
+              << HelpForUsedFlags(command.flags);
   }
-  return std::nullopt;
+  return asked;
 }
 
 void PrintProblems(const Invocation& invocation, const std::vector<std::string>& problems) {

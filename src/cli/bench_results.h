@@ -2,15 +2,14 @@
 #pragma once
 
 #include <iostream>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
 #include "bench/results/result.h"
 #include "cli/bench.h"
+#include "cli/flag_parser.h"
 
 namespace fulgur::cli {
 
@@ -25,9 +24,15 @@ std::string Describe(const bench::Result& result);
 absl::StatusOr<std::pair<std::string, std::string>> SplitNamed(const std::string& flag,
                                                                const std::string& word);
 
-// Reads the words of a command into what the app declares. An exit code if that is the end of it:
-// help was asked for, or there is a mistake, which is then reported.
-std::optional<int> ParseWords(CLI::App& app, const Invocation& invocation, const char* usage);
+// A subcommand as its help tells it.
+struct ResultCommand {
+  const char* usage;
+  const char* summary;
+  const FlagTable& flags;
+};
+
+// Help was asked for, and was printed.
+bool ShowHelp(const ResultCommand& command, const Invocation& invocation);
 
 // Prints one warning a line.
 void PrintProblems(const Invocation& invocation, const std::vector<std::string>& problems);

@@ -217,6 +217,15 @@ bool Repeated(const std::vector<const FlagOccurrence*>& occurrences) {
          }) > 1;
 }
 
+FlagValue AddUp(const std::vector<const FlagOccurrence*>& occurrences) {
+  std::vector<std::string> words;
+  for (const FlagOccurrence* occurrence : occurrences) {
+    words.insert(words.end(), occurrence->words.begin(), occurrence->words.end());
+  }
+  std::string text = fmt::format("{}", fmt::join(words, " "));
+  return {std::move(words), std::move(text), occurrences.back()->from_file};
+}
+
 absl::Status Combine(const std::vector<FlagOccurrence>& occurrences, ParsedCommand& command) {
   std::map<std::string_view, std::vector<const FlagOccurrence*>> by_flag;
   for (const FlagOccurrence& occurrence : occurrences) {
@@ -225,6 +234,10 @@ absl::Status Combine(const std::vector<FlagOccurrence>& occurrences, ParsedComma
   }
   for (const auto& [name, all] : by_flag) {
     const FlagSpec& flag = *all.front()->flag;
+    if (flag.adds_up) {
+      command.values.Set(flag, AddUp(all));
+      continue;
+    }
     if (Repeated(all)) {
       command.warnings.push_back(fmt::format("--{} is given more than once; the last wins", name));
     }

@@ -2,7 +2,8 @@
 //
 // The syntax is that of vLLM: `_` equals `-`; --flag value or --flag=value; --flag, --no-flag and,
 // for --enable-x, --disable-x; JSON flags whole or in dotted pieces (--flag.key value, --flag.list+
-// value); the last of repeated flags wins; the command line wins over the file.
+// value); the last of repeated flags wins, unless their words add up; the command line wins over
+// the file.
 #pragma once
 
 #include <span>

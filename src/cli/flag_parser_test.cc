@@ -117,6 +117,7 @@ TEST(FlagParserTest, WarnsOfRepeatedFlags) {
   const ParsedCommand command = ParseLine("m --port 1 --port 2");
   EXPECT_EQ(command.values.Int("port"), 2);
   EXPECT_THAT(command.warnings, ElementsAre(HasSubstr("--port is given more than once")));
+  EXPECT_FALSE(ServeFlags().Get("port").adds_up);
 }
 
 struct Mistake {

@@ -57,6 +57,7 @@ struct FlagSpec {
   // Values, separated by '|', with which a refused flag asks for nothing. The default is always
   // one.
   std::string_view harmless = {};
+  bool adds_up = false;  // kTextList: the words of repeated flags follow each other
 };
 
 struct FlagGroup {

@@ -79,13 +79,13 @@ class ResultsTest(unittest.TestCase):
 
     def test_mistakes(self):
         for words, sentence in [
-            (["aggregate"], "--system is required"),
+            (["aggregate"], "--system NAME=PATH is needed"),
             (["aggregate", "--system", "x"], "not NAME=VALUE"),
             (["aggregate", "--system", "a=b", "--util", "c=d"], "no --system is called"),
             (["aggregate", "--system", "a=b", "--devices", "a=none"], "number above 0"),
-            (["aggregate", "--system", "a=b", "--threshold", "7"], "between 0 and 1"),
-            (["lint"], "PATH is required"),
-            (["import", "x"], "--out is required"),
+            (["aggregate", "--system", "a=b", "--threshold", "7"], "at most 1"),
+            (["lint"], "name result files"),
+            (["import", "x"], "--out FOLDER is needed"),
             (["import", "x", "--out", "y", "--scenario", "../z"], "file name"),
         ]:
             done = run(*words)

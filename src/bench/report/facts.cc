@@ -101,7 +101,8 @@ std::string Facts::ScenarioLabel(const ScenarioFacts& scenario, Language languag
 }
 
 std::string Facts::PlaceLabel(const Place& place, Language language) const {
-  return absl::StrCat(ScenarioLabel(*place.scenario, language), " C", place.concurrency);
+  return absl::StrCat(ScenarioLabel(*place.scenario, language), " ",
+                      ConcurrencyName(place.concurrency));
 }
 
 std::string Facts::Environment(const SystemFacts* system,

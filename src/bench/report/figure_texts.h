@@ -56,6 +56,17 @@ inline constexpr Text kF6Caption{
 inline constexpr Text kBusy{"devices busy, mean", "设备忙碌率均值"};
 inline constexpr Text kBusySpread{"least to most busy device", "最闲至最忙设备"};
 inline constexpr Text kCpu{"CPU", "CPU"};
+inline constexpr Text kDeviceMemory{"device memory, mean (right axis)", "设备内存均值（右轴）"};
+inline constexpr Text kGigabytes{"GB per device", "每设备 GB"};
+inline constexpr Text kF7{"Time to first token over the offered rate",
+                          "首 Token 时延随请求速率的变化"};
+inline constexpr Text kF7Caption{
+    "Open loop. Dashed vertical line: the highest offered rate of which {system} still completed "
+    "{share} %; beyond it requests pile up.",
+    "开环。竖直虚线：{system} 仍能完成 {share} % 请求的最高请求速率；超过后请求堆积。"};
+inline constexpr Text kRateAxis{"requests per second, offered", "请求速率（每秒请求数）"};
+inline constexpr Text kHalf{"{system}, p50", "{system}，p50"};
+inline constexpr Text kTail{"{system}, p99", "{system}，p99"};
 inline constexpr Text kF8{"Acceptance of drafts by position", "按位置的草稿接受率"};
 inline constexpr Text kF8Caption{
     "Dots are the published reference rates of DSpark (k = 7) with their tolerance "
@@ -76,8 +87,12 @@ inline constexpr Text kDecode{"decoding", "解码"};
 inline constexpr Text kF10{"Output tokens per second over time", "输出吞吐随时间的变化"};
 inline constexpr Text kF10Caption{
     "Tokens of each request spread evenly over its decoding; grey line: requests in "
-    "flight (right axis).",
-    "每个请求的 token 在其解码期间均匀分布；灰线为在途请求数（右轴）。"};
+    "flight (right axis). Shaded: the steady window, from the first to the last moment with at "
+    "least {share} % of the highest number in flight; none if that is shorter than {count} mean "
+    "latencies.",
+    "每个请求的 token "
+    "在其解码期间均匀分布；灰线为在途请求数（右轴）。阴影为稳态窗口：在途请求数首次至末次达到"
+    "峰值 {share} % 之间；短于 {count} 个平均时延时不标出。"};
 inline constexpr Text kTokensPerSecond{"tok/s", "tok/s"};
 inline constexpr Text kInFlight{"requests in flight", "在途请求数"};
 inline constexpr Text kF11{"Parts of the mean latency", "平均时延的构成"};

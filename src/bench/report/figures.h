@@ -22,6 +22,7 @@ std::optional<Figure> ParetoFigure(const FigureContext& context);        // F3
 std::optional<Figure> TtftFigure(const FigureContext& context);          // F4
 std::optional<Figure> TokenGapFigure(const FigureContext& context);      // F5
 std::optional<Figure> UtilisationFigure(const FigureContext& context);   // F6
+std::optional<Figure> RateFigure(const FigureContext& context);          // F7
 std::optional<Figure> AcceptanceFigure(const FigureContext& context);    // F8
 std::optional<Figure> RequestFigure(const FigureContext& context);       // F9
 std::optional<Figure> TimelineFigure(const FigureContext& context);      // F10

@@ -11,10 +11,12 @@ namespace {
 
 Axis ConcurrencyAxis(const FigureContext& context) {
   Axis axis{context.say(figure::kConcurrency), true, {}, {}, {}};
-  const auto& concurrencies = context.facts.comparison().concurrencies;
+  std::vector<int64_t> concurrencies = context.facts.comparison().concurrencies;
+  std::erase(concurrencies, kUnlimited);
   for (int64_t concurrency : concurrencies) {
     axis.ticks.emplace_back(static_cast<double>(concurrency), absl::StrCat(concurrency));
   }
+  if (concurrencies.empty()) return axis;
   constexpr double kRoom = 1.25;
   axis.from = static_cast<double>(concurrencies.front()) / kRoom;
   axis.to = static_cast<double>(concurrencies.back()) * kRoom;
@@ -35,7 +37,7 @@ void AddThroughput(const FigureContext& context, const SystemFacts& system,
   Series band{"", Drawn::kBand, line.hue, {}, false, false};
   for (const Place& place : places) {
     const auto mean = context.facts.Value(&system, place, kHeadlineTag);
-    if (!mean) continue;
+    if (!mean || place.concurrency == kUnlimited) continue;
     const auto x = static_cast<double>(place.concurrency);
     line.marks.push_back({x, *mean, *mean, *mean, x, x});
     const auto low = context.facts.Value(&system, place, kHeadlineTag, "p25");
@@ -56,7 +58,7 @@ Panel SpeedupPanel(const FigureContext& context, const ScenarioFacts& scenario) 
   panel.x.title = context.say(figure::kConcurrency);
   double index = 1.0;
   for (const Place& place : PlacesOf(context.facts, scenario)) {
-    panel.x.ticks.emplace_back(index, absl::StrCat("C", place.concurrency));
+    panel.x.ticks.emplace_back(index, ConcurrencyName(place.concurrency));
     const Contrast* contrast = context.facts.Find(place);
     if (contrast != nullptr && contrast->speedup) {
       const double speedup = *contrast->speedup;
@@ -213,7 +215,7 @@ std::optional<Figure> ParetoFigure(const FigureContext& context) {
         if (point.system != system) continue;
         series.marks.push_back({point.per_user, point.throughput, 0, 0, 0, 0});
         panel.notes.push_back({point.per_user, point.throughput,
-                               absl::StrCat("C", point.place.concurrency),
+                               ConcurrencyName(point.place.concurrency),
                                system == context.facts.baseline()});
         farthest = std::max(farthest, point.per_user);
       }

@@ -1,9 +1,11 @@
-// F4, F5, F11, F12: distributions and parts of latencies, spread of repetitions.
+// F4, F5, F7, F11, F12: distributions and parts of latencies, over the rate and over repetitions.
 #include <algorithm>
+#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "bench/report/figure_texts.h"
 #include "bench/report/figures.h"
+#include "bench/results/scenarios.h"
 
 namespace fulgur::bench {
 namespace {
@@ -122,7 +124,7 @@ Panel PartsPanel(const FigureContext& context, const ScenarioFacts& scenario) {
   double index = 1.0;
   for (const Place& place : context.facts.places()) {
     if (place.scenario != &scenario) continue;
-    panel.x.ticks.emplace_back(index, absl::StrCat("C", place.concurrency));
+    panel.x.ticks.emplace_back(index, ConcurrencyName(place.concurrency));
     AddStack(context, context.facts.baseline(), place, index - 0.2, panel.series);
     AddStack(context, context.facts.treatment(), place, index + 0.2, panel.series);
     index += 1.0;
@@ -130,6 +132,68 @@ Panel PartsPanel(const FigureContext& context, const ScenarioFacts& scenario) {
   panel.x.from = 0.4;
   panel.x.to = index - 0.4;
   return panel;
+}
+
+constexpr const char* kOffered = "fulgur_offered_request_rate";
+constexpr double kKeptUpPercent = 95.0;
+
+// The highest offered rate whose requests still came back at nearly that rate.
+std::optional<double> Knee(const FigureContext& context, const SystemFacts* system,
+                           const std::vector<Place>& places) {
+  std::optional<double> knee;
+  for (const Place& place : places) {
+    const auto offered = context.facts.Value(system, place, kOffered);
+    const auto achieved = context.facts.Value(system, place, "request_throughput");
+    if (!offered || !achieved || *achieved < kKeptUpPercent / 100.0 * *offered) continue;
+    knee = std::max(knee.value_or(*offered), *offered);
+  }
+  return knee;
+}
+
+void AddRateLines(const FigureContext& context, const SystemFacts& system,
+                  const std::vector<Place>& places, Panel& panel) {
+  for (const char* statistic : {"p50", "p99"}) {
+    const bool half = statistic == std::string_view("p50");
+    Series line{context.say(half ? figure::kHalf : figure::kTail, {{"system", system.label}}),
+                Drawn::kLine,
+                HueOf(context.facts, system),
+                {},
+                false,
+                half};
+    for (const Place& place : places) {
+      const auto x = context.facts.Value(&system, place, kOffered);
+      const auto y = context.facts.Value(&system, place, "time_to_first_token", statistic);
+      if (x && y && *y > 0) line.marks.push_back({*x, *y, *y, *y, *x, *x});
+    }
+    std::sort(line.marks.begin(), line.marks.end(),
+              [](const Mark& a, const Mark& b) { return a.x < b.x; });
+    constexpr size_t kFewest = 2;
+    if (line.marks.size() >= kFewest) panel.series.push_back(line);
+  }
+}
+
+// Open-loop cells by what was sent, whatever the rate.
+std::map<std::string, std::vector<Place>> PlacesByLoad(const Facts& facts) {
+  std::map<std::string, std::vector<Place>> loads;
+  for (const Place& place : facts.places()) {
+    const ScenarioName name = SplitScenario(place.scenario->id);
+    if (name.rate) loads[name.base].push_back(place);
+  }
+  return loads;
+}
+
+// Waiting grows by decades beyond the knee.
+void ScaleY(Panel& panel) {
+  double low = panel.series.front().marks.front().y;
+  double high = low;
+  for (const Series& series : panel.series) {
+    for (const Mark& mark : series.marks) {
+      low = std::min(low, mark.y);
+      high = std::max(high, mark.y);
+    }
+  }
+  panel.y.logarithmic = high > 10 * low;
+  if (!panel.y.logarithmic) panel.y.from = 0.0;
 }
 
 bool Empty(const Panel& panel) {
@@ -161,6 +225,32 @@ std::optional<Figure> TokenGapFigure(const FigureContext& context) {
       panel->title = context.say(*title, {{"place", panel->title}});
       figure.panels.push_back(*panel);
     }
+  }
+  if (figure.panels.empty()) return std::nullopt;
+  return figure;
+}
+
+std::optional<Figure> RateFigure(const FigureContext& context) {
+  const auto systems = context.facts.systems();
+  const SystemFacts* judged = context.facts.treatment();
+  if (judged == nullptr && !systems.empty()) judged = systems.front();
+  if (judged == nullptr) return std::nullopt;
+  Figure figure{"F7",
+                context.say(figure::kF7),
+                context.say(figure::kF7Caption,
+                            {{"system", judged->label}, {"share", Fixed(kKeptUpPercent, 0)}}),
+                {}};
+  for (const auto& [load, places] : PlacesByLoad(context.facts)) {
+    Panel panel;
+    const auto labels = ScenarioLabels(load);
+    panel.title = labels.at(context.say.language() == Language::kEnglish ? "en" : "zh");
+    panel.x = {context.say(figure::kRateAxis), false, 0.0, {}, {}};
+    panel.y = {context.say(figure::kMilliseconds), false, {}, {}, {}};
+    for (const SystemFacts* system : systems) AddRateLines(context, *system, places, panel);
+    if (panel.series.empty()) continue;
+    ScaleY(panel);
+    if (const auto knee = Knee(context, judged, places)) panel.limits.push_back(*knee);
+    figure.panels.push_back(panel);
   }
   if (figure.panels.empty()) return std::nullopt;
   return figure;
@@ -200,7 +290,7 @@ std::optional<Figure> RepetitionFigure(const FigureContext& context) {
       panel.x.ticks.clear();
       for (const Place& place : context.facts.places()) {
         if (place.scenario != &scenario) continue;
-        panel.x.ticks.emplace_back(index, absl::StrCat("C", place.concurrency));
+        panel.x.ticks.emplace_back(index, ConcurrencyName(place.concurrency));
         const CellFacts* cell = context.facts.Cell(system, place);
         const auto mean = context.facts.Value(system, place, kHeadlineTag);
         if (cell != nullptr && mean && cell->repetitions > 1) {

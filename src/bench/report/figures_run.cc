@@ -70,9 +70,23 @@ void ShadeCells(const FigureContext& context, const SystemFacts& system, double 
       if (to <= from) continue;
       const bool labelled = to - from >= kLabelledShare * whole;
       panel.shades.push_back(
-          {from, to, labelled ? absl::StrCat(place.scenario->id, " C", place.concurrency) : ""});
+          {from, to,
+           labelled ? absl::StrCat(place.scenario->id, " ", ConcurrencyName(place.concurrency))
+                    : ""});
     }
   }
+}
+
+void AddMemory(const FigureContext& context, const UtilisationSummary& summary, double per_unit,
+               Panel& panel) {
+  constexpr double kMbPerGb = 1024.0;
+  Series memory = Line(summary, per_unit, context.say(figure::kDeviceMemory), Hue::kGrey,
+                       &UtilisationPoint::memory_mb);
+  if (memory.marks.empty()) return;
+  for (Mark& mark : memory.marks) mark.y /= kMbPerGb;
+  memory.second_axis = true;
+  panel.y2 = {context.say(figure::kGigabytes), false, 0.0, {}, {}};
+  panel.series.push_back(memory);
 }
 
 constexpr double kAboveLabels = 132.0;  // leaves room for the labels of cells above 100 %
@@ -104,6 +118,7 @@ std::optional<Panel> UtilisationPanel(const FigureContext& context, const System
     if (!series.marks.empty()) panel.series.push_back(series);
   }
   if (panel.series.empty()) return std::nullopt;
+  AddMemory(context, summary, per_unit, panel);
   ShadeCells(context, system, per_unit, panel);
   return panel;
 }
@@ -208,6 +223,35 @@ void Spread(std::vector<double>& buckets, double width, double from, double to, 
   }
 }
 
+constexpr double kSteadyPercent = 95.0;  // of the highest number of requests in flight
+constexpr int kFewestLatencies = 3;      // in a window that shows a steady state
+
+// From the first to the last moment that is nearly full; absent if that is too short.
+std::optional<Shade> SteadyWindow(const std::vector<RequestTimes>& requests) {
+  std::vector<std::pair<double, int>> changes;  // an end goes before a start at the same moment
+  double latencies = 0.0;
+  for (const RequestTimes& request : requests) {
+    changes.emplace_back(request.start, 1);
+    changes.emplace_back(request.end, -1);
+    latencies += request.end - request.start;
+  }
+  std::sort(changes.begin(), changes.end());
+  int in_flight = 0;
+  int most = 0;
+  for (const auto& [time, step] : changes) most = std::max(most, in_flight += step);
+  std::optional<Shade> window;
+  in_flight = 0;
+  for (const auto& [time, step] : changes) {
+    const bool full = in_flight >= kSteadyPercent / 100.0 * most;  // until this moment
+    in_flight += step;
+    if (full && window) window->x_to = time;
+    if (!window && in_flight >= kSteadyPercent / 100.0 * most) window = Shade{time, time, ""};
+  }
+  const double mean = latencies / static_cast<double>(std::max<size_t>(requests.size(), 1));
+  if (!window || window->x_to - window->x_from < kFewestLatencies * mean) return std::nullopt;
+  return window;
+}
+
 Panel TimelinePanel(const FigureContext& context, const SystemFacts& system,
                     const CellRequests& cell) {
   Panel panel;
@@ -216,17 +260,21 @@ Panel TimelinePanel(const FigureContext& context, const SystemFacts& system,
   panel.y = {context.say(figure::kTokensPerSecond), false, 0.0, {}, {}};
   panel.y2 = {context.say(figure::kInFlight), false, 0.0, {}, {}};
   const auto lines = ValidByStart(cell);
+  std::vector<RequestTimes> requests;
   double end = 0.0;
   for (const RequestLine* line : lines) {
-    end = std::max(end, TimesOf(*line, lines.front()->start_ns).end);
+    requests.push_back(TimesOf(*line, lines.front()->start_ns));
+    end = std::max(end, requests.back().end);
   }
+  if (const auto steady = SteadyWindow(requests)) panel.shades.push_back(*steady);
   constexpr double kMostBuckets = 400;
   const double width = std::max(end > 20 ? 1.0 : end / 20, end / kMostBuckets);
   std::vector<double> tokens(static_cast<size_t>(end / width) + 1, 0.0);
   std::vector<double> busy_seconds(tokens.size(), 0.0);
-  for (const RequestLine* line : lines) {
-    const RequestTimes times = TimesOf(*line, lines.front()->start_ns);
-    Spread(tokens, width, times.first, times.end, line->metrics.Get("output_sequence_length", 0.0));
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const RequestTimes& times = requests[i];
+    Spread(tokens, width, times.first, times.end,
+           lines[i]->metrics.Get("output_sequence_length", 0.0));
     Spread(busy_seconds, width, times.start, times.end, times.end - times.start);
   }
   Series rate{system.label, Drawn::kCurve, HueOf(context.facts, system), {}, false, false};
@@ -309,7 +357,8 @@ std::optional<Figure> TimelineFigure(const FigureContext& context) {
   Figure figure{"F10",
                 absl::StrCat(context.say(figure::kF10), ", ",
                              context.facts.PlaceLabel(*place, context.say.language())),
-                context.say(figure::kF10Caption),
+                context.say(figure::kF10Caption, {{"share", Fixed(kSteadyPercent, 0)},
+                                                  {"count", absl::StrCat(kFewestLatencies)}}),
                 {}};
   for (const SystemFacts* system : context.facts.systems()) {
     const CellRequests* cell = RequestsOf(context, system, *place);

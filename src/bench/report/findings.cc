@@ -109,7 +109,8 @@ class Finder {
     for (size_t i = 1; i < line.size(); ++i) {
       const double before = *line[i - 1]->contrast->speedup;
       const double after = *line[i]->contrast->speedup;
-      if (before < 1.0 || after >= 1.0) continue;
+      const bool limited = line[i - 1]->place.concurrency != kUnlimited;
+      if (before < 1.0 || after >= 1.0 || !limited) continue;
       const auto low = static_cast<double>(line[i - 1]->place.concurrency);
       const auto high = static_cast<double>(line[i]->place.concurrency);
       const double part = (before - 1.0) / (before - after);
@@ -348,6 +349,7 @@ struct Limit {
 Limit LimitOf(const Facts& facts, const ScenarioFacts* scenario) {
   Limit limit;
   for (int64_t concurrency : facts.comparison().concurrencies) {
+    if (concurrency == kUnlimited) continue;
     bool data = false;
     bool slower = false;
     for (const Place& place : facts.places()) {

@@ -102,7 +102,7 @@ Table CellUtilisation(const ReportContext& context) {
       if (cell == nullptr || !cell->utilisation) continue;
       std::vector<TableCell> row = {
           {context.facts.ScenarioLabel(*place.scenario, context.say.language()), Tone::kPlain},
-          {absl::StrCat("C", place.concurrency), Tone::kPlain},
+          {ConcurrencyName(place.concurrency), Tone::kPlain},
           {system->label, Tone::kPlain}};
       for (const SummaryRow& column : columns) {
         row.push_back({Fixed(column.number(*cell->utilisation), column.digits), Tone::kPlain});
@@ -125,7 +125,7 @@ Table SpeculationTable(const ReportContext& context) {
     for (const SystemFacts* system : facts.systems()) {
       table.rows.push_back(
           {{facts.ScenarioLabel(*place.scenario, context.say.language()), Tone::kPlain},
-           {absl::StrCat("C", place.concurrency), Tone::kPlain},
+           {ConcurrencyName(place.concurrency), Tone::kPlain},
            {system->label, Tone::kPlain},
            {Fixed(facts.AcceptanceLength(system, place), 2), Tone::kPlain},
            {Fixed(facts.AcceptancePercent(system, place), 1), Tone::kPlain},
@@ -171,7 +171,7 @@ Table CellTable(const ReportContext& context) {
       if (!cell->errors_by_code.empty()) absl::StrAppend(&errors, " (", ErrorCodes(*cell), ")");
       table.rows.push_back(
           {{context.facts.ScenarioLabel(*place.scenario, context.say.language()), Tone::kPlain},
-           {absl::StrCat("C", place.concurrency), Tone::kPlain},
+           {ConcurrencyName(place.concurrency), Tone::kPlain},
            {system->label, Tone::kPlain},
            {cell->requests ? absl::StrCat(*cell->requests) : std::string(kAbsent), Tone::kPlain},
            {errors, Tone::kPlain},
@@ -259,7 +259,7 @@ Table PercentileTable(const ReportContext& context, const SystemFacts& system,
     table.caption = absl::StrCat(system.label, ": ", MetricTitle(tag, block));
     std::vector<TableCell> row = {
         {context.facts.ScenarioLabel(*place.scenario, context.say.language()), Tone::kPlain},
-        {absl::StrCat("C", place.concurrency), Tone::kPlain},
+        {ConcurrencyName(place.concurrency), Tone::kPlain},
         {block.count ? absl::StrCat(*block.count) : std::string(kAbsent), Tone::kPlain},
         {Fixed(block.avg, 2), Tone::kPlain},
         {Fixed(block.std, 2), Tone::kPlain},

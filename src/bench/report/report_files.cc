@@ -1,10 +1,11 @@
 #include "bench/report/report_files.h"
 
-#include <fstream>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "bench/results/result_reader.h"
+#include "io/mapped_file.h"
 #include "nlohmann/json.hpp"
 
 namespace fulgur::bench {
@@ -52,10 +53,27 @@ std::vector<CellRequests> ReadRequests(const Comparison& comparison, const fs::p
   return all;
 }
 
+std::vector<CellSlices> ReadSlices(const Comparison& comparison, const fs::path& folder) {
+  std::vector<CellSlices> all;
+  for (const CellFacts& cell : comparison.cells) {
+    if (cell.provenance.empty()) continue;
+    const auto summary = Locate(cell.provenance.front().path, folder);
+    if (!summary) continue;
+    fs::path file = *summary;
+    file.replace_filename(absl::StrCat(file.stem().string(), "_timeslices.json"));
+    std::error_code ignored;
+    if (!fs::exists(file, ignored)) continue;
+    auto slices = ReadTimeSlices(file);
+    if (slices.ok()) {
+      all.push_back({cell.system, cell.scenario, cell.concurrency, *std::move(slices)});
+    }
+  }
+  return all;
+}
+
 absl::StatusOr<AccuracyScore> ReadAccuracy(const std::string& system, const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) return absl::NotFoundError(absl::StrCat("there is no file ", file.string()));
-  const json told = json::parse(stream, nullptr, false);
+  ASSIGN_OR_RETURN(const io::MappedFile mapped, io::MappedFile::Open(file.string()));
+  const json told = json::parse(mapped.text(), nullptr, false);
   if (!told.is_object() || told.value("format", "") != "fulgur-accuracy/1") {
     return absl::InvalidArgumentError(
         absl::StrCat(file.string(),

@@ -15,6 +15,10 @@ namespace fulgur::bench {
 std::vector<CellRequests> ReadRequests(const Comparison& comparison,
                                        const std::filesystem::path& folder);
 
+// The time slices beside the results of the cells, where there are any.
+std::vector<CellSlices> ReadSlices(const Comparison& comparison,
+                                   const std::filesystem::path& folder);
+
 // A result of `fulgur eval` (format fulgur-accuracy/1).
 absl::StatusOr<AccuracyScore> ReadAccuracy(const std::string& system,
                                            const std::filesystem::path& file);

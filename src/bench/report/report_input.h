@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/results/aiperf_reader.h"
 #include "bench/results/comparison.h"
 #include "bench/results/result.h"
 
@@ -17,6 +18,14 @@ struct CellRequests {
   std::string scenario;
   int64_t concurrency = 0;
   std::vector<RequestLine> requests;
+};
+
+// What happened in each stretch of a cell's run.
+struct CellSlices {
+  std::string system;
+  std::string scenario;
+  int64_t concurrency = 0;
+  std::vector<TimeSlice> slices;
 };
 
 // The score of a system on a data set, in percent.
@@ -35,6 +44,7 @@ struct ReportInput {
   const Comparison& comparison;
   std::vector<CellRequests> requests;
   std::vector<AccuracyScore> accuracy;
+  std::vector<CellSlices> slices;
   std::string command;  // that made the report; empty: not told
 };
 

@@ -26,7 +26,7 @@ std::string TestedLine(const ReportContext& context) {
     scenarios.push_back(facts.ScenarioLabel(scenario, context.say.language()));
   }
   for (int64_t concurrency : facts.comparison().concurrencies) {
-    concurrencies.push_back(absl::StrCat(concurrency));
+    concurrencies.push_back(ConcurrencyName(concurrency).substr(1));
   }
   const std::string where = context.say.List(scenarios);
   const std::string at = context.say.List(concurrencies);
@@ -100,7 +100,7 @@ TableCell LabelCell(const ReportContext& context, const Place& place) {
 }
 
 TableCell ConcurrencyCell(const Place& place) {
-  return {absl::StrCat("C", place.concurrency), Tone::kPlain};
+  return {ConcurrencyName(place.concurrency), Tone::kPlain};
 }
 
 TableCell IntervalCell(const Contrast* contrast) {
@@ -305,6 +305,7 @@ void AddTtft(ReportContext& context) {
     context.Say(report::kNotMeasured);
   }
   context.Show(TtftFigure(context.figures()));
+  context.Show(RateFigure(context.figures()));
   context.Show(LatencyPartsFigure(context.figures()));
   context.Show(PromptLengthFigure(context.figures()));
 }

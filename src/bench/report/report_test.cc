@@ -15,6 +15,7 @@
 #include "bench/report/published_comparison.h"
 #include "bench/report/workbook.h"
 #include "bench/report/write_report.h"
+#include "bench/results/scenarios.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -31,7 +32,7 @@ constexpr Text kGreeting{"{name} has {count}", "{count} 属于 {name}"};
 
 std::vector<std::string> Rules(const Comparison& comparison) {
   const Facts facts(comparison);
-  const ReportInput input{comparison, {}, {}, ""};
+  const ReportInput input{comparison, {}, {}, {}, ""};
   std::vector<std::string> rules;
   for (const Finding& finding : FindFindings(facts, input, Voice(Language::kEnglish))) {
     rules.push_back(finding.rule);
@@ -99,7 +100,7 @@ TEST(GnuplotTest, LabelsAreQuoted) {
 
 TEST(GnuplotTest, DrawsAnElementWithIdsOfItsOwn) {
   const Comparison comparison = PublishedComparison();
-  const ReportInput input{comparison, {}, {}, ""};
+  const ReportInput input{comparison, {}, {}, {}, ""};
   const Facts facts(comparison);
   const auto figure = ThroughputFigure({facts, input, Voice(Language::kChinese)});
   ASSERT_TRUE(figure.has_value());
@@ -113,16 +114,78 @@ TEST(GnuplotTest, DrawsAnElementWithIdsOfItsOwn) {
 
 TEST(FiguresTest, PublishedNumbersAllowTwo) {
   const Comparison comparison = PublishedComparison();
-  const Document document = MakeReport({comparison, {}, {}, ""}, Language::kEnglish);
+  const Document document = MakeReport({comparison, {}, {}, {}, ""}, Language::kEnglish);
   EXPECT_THAT(FigureIds(document), ElementsAre("F1", "F2"));
 }
 
 TEST(FiguresTest, EachHasItsPlaceWhereAllDataAreThere) {
   const Comparison comparison = FullComparison();
-  const ReportInput input{comparison, FullRequests(), FullAccuracy(), ""};
+  const ReportInput input{comparison, FullRequests(), FullAccuracy(), {}, ""};
   const Document document = MakeReport(input, Language::kChinese);
   EXPECT_THAT(FigureIds(document), ElementsAre("F1", "F2", "F12", "F5", "F4", "F11", "F13", "F6",
                                                "F3", "F10", "F8", "F14", "F9"));
+}
+
+// Two systems at four rates; the slow one keeps up to 4 requests per second, the fast one to 8.
+Comparison RateComparison() {
+  Comparison comparison = FullComparison();
+  comparison.scenarios.clear();
+  comparison.cells.clear();
+  comparison.contrasts.clear();
+  comparison.concurrencies = {kUnlimited};
+  for (const double rate : {2.0, 4.0, 8.0, 16.0}) {
+    const std::string id = JoinScenario({"chat", rate});
+    comparison.scenarios.push_back({id, ScenarioLabels(id)});
+    for (const SystemFacts& system : comparison.systems) {
+      const double most = system.id == "fast" ? 8.0 : 4.0;
+      CellFacts cell;
+      cell.system = system.id;
+      cell.scenario = id;
+      cell.concurrency = kUnlimited;
+      cell.metrics["fulgur_offered_request_rate"] = Scalar(rate, "requests/sec");
+      cell.metrics["request_throughput"] = Scalar(std::min(rate, most), "requests/sec");
+      MetricBlock& first = cell.metrics["time_to_first_token"];
+      first.unit = "ms";
+      first.percentiles = {{50, rate > most ? 4000.0 : 200.0}, {99, rate > most ? 9000.0 : 450.0}};
+      comparison.cells.push_back(cell);
+    }
+  }
+  return comparison;
+}
+
+TEST(FiguresTest, TimeToFirstTokenOverTheRateMarksTheKnee) {
+  const Comparison comparison = RateComparison();
+  const Facts facts(comparison);
+  const ReportInput input{comparison, {}, {}, {}, ""};
+  const auto figure = RateFigure({facts, input, Voice(Language::kEnglish)});
+  ASSERT_TRUE(figure.has_value());
+  EXPECT_THAT(figure->caption, HasSubstr("of which Quick still completed 95 %"));
+  ASSERT_EQ(figure->panels.size(), 1u);
+  const Panel& panel = figure->panels[0];
+  EXPECT_EQ(panel.title, "Chat (128,256)");
+  EXPECT_THAT(panel.limits, ElementsAre(8.0));
+  EXPECT_TRUE(panel.y.logarithmic);
+  ASSERT_EQ(panel.series.size(), 4u);
+  EXPECT_EQ(panel.series[1].name, "Plain, p99");
+  EXPECT_EQ(panel.series[1].marks.size(), 4u);
+  EXPECT_EQ(panel.series[1].marks[2].y, 9000.0);
+  EXPECT_THAT(FigureIds(MakeReport(input, Language::kChinese)), Contains("F7"));
+}
+
+TEST(FiguresTest, SteadyWindowIsShadedOverTime) {
+  const Comparison comparison = FullComparison();
+  const Facts facts(comparison);
+  ReportInput input{comparison, FullRequests(), {}, {}, ""};
+  const auto figure = TimelineFigure({facts, input, Voice(Language::kEnglish)});
+  ASSERT_TRUE(figure.has_value());
+  ASSERT_EQ(figure->panels.size(), 2u);
+  ASSERT_EQ(figure->panels[0].shades.size(), 1u);
+  // Sixteen start within 150 ms; the last full group is under way 28 s later, for 3.6 s.
+  EXPECT_NEAR(figure->panels[0].shades[0].x_from, 0.15, 1e-6);
+  EXPECT_NEAR(figure->panels[0].shades[0].x_to, 27.6, 0.3);
+  input.requests[0].requests.resize(4);
+  const auto brief = TimelineFigure({facts, input, Voice(Language::kEnglish)});
+  EXPECT_THAT(brief->panels[0].shades, IsEmpty());
 }
 
 TEST(FindingsTest, PublishedComparison) {
@@ -151,7 +214,7 @@ TEST(FindingsTest, NothingIsSaidOfNothing) {
 
 TEST(ReportTest, BothLanguagesHaveTheSameBlocks) {
   const Comparison comparison = FullComparison();
-  const ReportInput input{comparison, FullRequests(), FullAccuracy(), "fulgur"};
+  const ReportInput input{comparison, FullRequests(), FullAccuracy(), {}, "fulgur"};
   const Document english = MakeReport(input, Language::kEnglish);
   const Document chinese = MakeReport(input, Language::kChinese);
   ASSERT_EQ(english.blocks.size(), chinese.blocks.size());
@@ -167,7 +230,7 @@ TEST(ReportTest, ASingleSystemIsEnough) {
   std::erase_if(comparison.cells, [](const CellFacts& c) { return c.system == "fast"; });
   comparison.contrasts.clear();
   comparison.means.clear();
-  const Document document = MakeReport({comparison, {}, {}, ""}, Language::kEnglish);
+  const Document document = MakeReport({comparison, {}, {}, {}, ""}, Language::kEnglish);
   EXPECT_THAT(document.title, HasSubstr("Plain"));
   EXPECT_THAT(MarkdownText(document, ""), Not(HasSubstr("Quick")));
 }
@@ -190,6 +253,21 @@ TEST(WorkbookTest, EqualComparisonsGiveEqualFiles) {
   EXPECT_EQ(Content(folder / "one.xlsx"), Content(folder / "two.xlsx"));
 }
 
+TEST(WorkbookTest, ExtraSheetsComeOnRequestOnly) {
+  const std::filesystem::path folder = testing::TempDir();
+  const Comparison comparison = FullComparison();
+  CellSlices slices{"plain", "chat", 1, {{1'000'000'000, 2'000'000'000, true, {}}}};
+  slices.slices[0].metrics["request_count"] = Scalar(9, "requests");
+  const std::vector<CellSlices> all = {slices};
+  const auto status =
+      WriteWorkbook(comparison, {Language::kEnglish}, folder / "extra.xlsx", {true, &all});
+  ASSERT_TRUE(status.ok()) << status;
+  const auto five = WriteWorkbook(comparison, {Language::kEnglish}, folder / "five.xlsx");
+  ASSERT_TRUE(five.ok()) << five;
+  EXPECT_THAT(Content(folder / "extra.xlsx"), HasSubstr("xl/worksheets/sheet9.xml"));
+  EXPECT_THAT(Content(folder / "five.xlsx"), Not(HasSubstr("xl/worksheets/sheet6.xml")));
+}
+
 TEST(WorkbookTest, AnEmptyComparisonIsAWorkbookToo) {
   const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "empty.xlsx";
   const auto status = WriteWorkbook(Comparison(), {Language::kEnglish, Language::kChinese}, file);
@@ -202,7 +280,7 @@ TEST(WriteReportTest, OneFileThatFailsDoesNotKeepTheRest) {
   ReportFiles files;
   files.workbook = "/proc/none/report.xlsx";
   files.markdown = folder / "report.md";
-  const WrittenReport written = WriteReport({comparison, {}, {}, ""}, files);
+  const WrittenReport written = WriteReport({comparison, {}, {}, {}, ""}, files);
   EXPECT_THAT(written.problems, ElementsAre(HasSubstr("/proc/none")));
   EXPECT_TRUE(std::filesystem::exists(folder / "report.md"));
   EXPECT_TRUE(std::filesystem::exists(folder / "report.zh.md"));

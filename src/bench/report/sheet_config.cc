@@ -150,7 +150,8 @@ class ConfigSheet {
         if (finding.severity == Severity::kPass) continue;
         clean = false;
         Line({fmt::format("{} {}", finding.rule, SeverityName(finding.severity)), finding.text,
-              absl::StrCat(cell.system, ", ", cell.scenario, " C", cell.concurrency)},
+              absl::StrCat(cell.system, ", ", cell.scenario, " ",
+                           ConcurrencyName(cell.concurrency))},
              finding.severity == Severity::kFail ? Look::kBad : Look::kWrapped);
       }
     }

@@ -166,7 +166,7 @@ class UtilizationSheet {
                  const CellFacts& cell) {
     const UtilisationSummary& summary = *cell.utilisation;
     sheet_.Text(row, 0, context_.Scenario(*place.scenario), Look::kLabel);
-    sheet_.Text(row, 1, absl::StrCat("C", place.concurrency), Look::kLabel);
+    sheet_.Text(row, 1, ConcurrencyName(place.concurrency), Look::kLabel);
     sheet_.Text(row, 2, system.label, Look::kLabel);
     sheet_.Number(row, 3, ExcelTime(summary.wall_start_ns), Look::kTime);
     sheet_.Number(row, 4, ExcelTime(summary.wall_end_ns), Look::kTime);

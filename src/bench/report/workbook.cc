@@ -87,7 +87,7 @@ std::vector<SheetColumn> PlaceColumns(const WorkbookContext& context) {
                        return place.first_of_scenario ? context.Scenario(*place.scenario) : "";
                      }),
           TextColumn(context.Say(workbook::kConcurrency), 5, Look::kLabel,
-                     [](const Place& place) { return absl::StrCat("C", place.concurrency); })};
+                     [](const Place& place) { return ConcurrencyName(place.concurrency); })};
 }
 
 void WriteColumns(Sheet& sheet, const WorkbookContext& context,
@@ -124,7 +124,7 @@ std::string SheetName(const std::string& label, const std::string& suffix) {
 }
 
 absl::Status WriteWorkbook(const Comparison& comparison, const std::vector<Language>& languages,
-                           const std::filesystem::path& file) {
+                           const std::filesystem::path& file, const ExtraSheets& extra) {
   const Facts facts(comparison);
   const auto span = facts.Span();
   const std::string treatment = facts.treatment() != nullptr ? facts.treatment()->label : "";
@@ -136,6 +136,14 @@ absl::Status WriteWorkbook(const Comparison& comparison, const std::vector<Langu
   WriteTtftSheet(context, book.Add(SheetName(treatment, "-TTFT")));
   WriteUtilizationSheet(context, book.Add("Utilization"));
   WriteConfigSheet(context, book.Add("Config"));
+  if (extra.wanted) {
+    WriteRawSheet(context, book.Add("Raw"));
+    WritePercentilesSheet(context, book.Add("Percentiles"));
+    WriteErrorsSheet(context, book.Add("Errors"));
+    if (extra.slices != nullptr && !extra.slices->empty()) {
+      WriteSlicesSheet(context, *extra.slices, book.Add("Timeslices"));
+    }
+  }
   return book.Close();
 }
 

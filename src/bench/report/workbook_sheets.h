@@ -1,4 +1,4 @@
-// The five sheets of the workbook and what they share. Private to the workbook.
+// The sheets of the workbook and what they share. Private to the workbook.
 #pragma once
 
 #include <functional>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/report/facts.h"
+#include "bench/report/report_input.h"
 #include "bench/report/sheet.h"
 #include "bench/report/text.h"
 
@@ -57,5 +58,12 @@ void WriteTtftSheet(const WorkbookContext& context, Sheet sheet);
 void WriteUtilizationSheet(const WorkbookContext& context, Sheet sheet);
 // Also defines the names that formulas of other sheets use.
 void WriteConfigSheet(const WorkbookContext& context, Sheet sheet);
+
+// The sheets that only come on request.
+void WriteRawSheet(const WorkbookContext& context, Sheet sheet);
+void WritePercentilesSheet(const WorkbookContext& context, Sheet sheet);
+void WriteErrorsSheet(const WorkbookContext& context, Sheet sheet);
+void WriteSlicesSheet(const WorkbookContext& context, const std::vector<CellSlices>& slices,
+                      Sheet sheet);
 
 }  // namespace fulgur::bench

@@ -49,7 +49,8 @@ class ReportWriter {
       Tell(std::string(made.message()));
       return;
     }
-    const absl::Status status = WriteWorkbook(input_.comparison, files_.languages, files_.workbook);
+    const absl::Status status = WriteWorkbook(input_.comparison, files_.languages, files_.workbook,
+                                              {files_.extra_sheets, &input_.slices});
     if (status.ok()) {
       written_.files.push_back(files_.workbook);
     } else {

@@ -15,6 +15,7 @@ struct ReportFiles {
   std::filesystem::path workbook;
   std::filesystem::path markdown;  // further languages: report.zh.md beside report.md
   std::filesystem::path html;      // all languages in one page
+  bool extra_sheets = false;       // Raw, Percentiles, Errors, Timeslices in the workbook
   std::vector<Language> languages = {Language::kEnglish, Language::kChinese};
 };
 

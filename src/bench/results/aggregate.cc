@@ -11,6 +11,7 @@
 #include "bench/results/merge_cells.h"
 #include "bench/results/scenarios.h"
 #include "bench/results/strings.h"
+#include "bench/results/telemetry_reader.h"
 #include "bench/results/trials.h"
 #include "bench/results/utilisation_log.h"
 #include "fmt/format.h"
@@ -149,7 +150,7 @@ void CheckSpan(const UtilisationLog& log, Loaded& system) {
   for (const MergedCell& cell : system.cells) {
     const auto count = Statistic(&cell.facts, "request_count", "avg");
     const auto latency = Statistic(&cell.facts, "request_latency", "avg");
-    if (!count || !latency) return;
+    if (!count || !latency || cell.facts.concurrency == kUnlimited) return;
     expected_s += *count * *latency / 1000.0 / static_cast<double>(cell.facts.concurrency);
   }
   const double span_s =
@@ -163,8 +164,56 @@ void CheckSpan(const UtilisationLog& log, Loaded& system) {
                    expected_s, span_s)});
 }
 
+// The devices as aiperf sampled them, by all cells that have its file; nothing if none has.
+std::optional<UtilisationLog> DeviceTelemetry(const Loaded& system, Comparison& comparison) {
+  std::optional<UtilisationLog> whole;
+  for (const MergedCell& cell : system.cells) {
+    for (const FoundResult& found : cell.results) {
+      const std::filesystem::path file =
+          std::filesystem::path(found.provenance.path).parent_path() / kDeviceTelemetryFile;
+      std::error_code ignored;
+      if (!std::filesystem::exists(file, ignored)) continue;
+      auto log = ReadUtilisationLog(file);
+      if (!log.ok()) {
+        comparison.problems.push_back(Sentence(log.status()) + "; the telemetry is left out");
+        continue;
+      }
+      AddProblems(file.string(), log->problems, comparison);
+      if (!whole) {
+        whole = *std::move(log);
+      } else {
+        whole->samples.insert(whole->samples.end(), log->samples.begin(), log->samples.end());
+      }
+    }
+  }
+  if (!whole) return std::nullopt;
+  std::stable_sort(whole->samples.begin(), whole->samples.end(),
+                   [](const auto& a, const auto& b) { return a.wall_ns < b.wall_ns; });
+  return whole;
+}
+
+double WindowSeconds(const CellFacts& facts) {
+  for (const PhaseWindow& phase : facts.phases) {
+    if (phase.name != "profiling") continue;
+    return static_cast<double>(phase.wall_end_ns - phase.wall_start_ns) / 1e9;
+  }
+  return 0.0;
+}
+
+// Without a log: what the results themselves say of their devices.
+void UseTelemetry(Loaded& system, Comparison& comparison) {
+  for (MergedCell& cell : system.cells) {
+    CellFacts& facts = cell.facts;
+    if (facts.utilisation) SetPerToken(facts, WindowSeconds(facts), *facts.utilisation);
+  }
+  const auto log = DeviceTelemetry(system, comparison);
+  if (!log) return;
+  system.facts.utilisation = SummarizeUtilisation(*log);
+  for (MergedCell& cell : system.cells) SetCellUtilisation(*log, 0.0, cell.facts);
+}
+
 void AddUtilisation(Loaded& system, Comparison& comparison) {
-  if (system.input.utilisation.empty()) return;
+  if (system.input.utilisation.empty()) return UseTelemetry(system, comparison);
   const auto log = ReadUtilisationLog(system.input.utilisation);
   if (!log.ok()) {
     comparison.problems.push_back(Sentence(log.status()) + "; utilisation is left out");
@@ -264,15 +313,15 @@ Contrast Compare(const Compared& compared, const MergedCell* baseline, const Mer
 
 // Scenarios and concurrencies over all systems, so that a missing cell is a visible gap.
 void SetAxes(const std::vector<Loaded>& systems, Comparison& comparison) {
-  std::set<std::pair<size_t, std::string>> scenarios;
+  std::set<ScenarioOrder> scenarios;
   std::set<int64_t> concurrencies;
   for (const Loaded& system : systems) {
     for (const MergedCell& cell : system.cells) {
-      scenarios.emplace(ScenarioRank(cell.facts.scenario), cell.facts.scenario);
+      scenarios.insert(OrderOf(cell.facts.scenario));
       concurrencies.insert(cell.facts.concurrency);
     }
   }
-  for (const auto& [rank, id] : scenarios) {
+  for (const auto& [rank, base, rate, id] : scenarios) {
     ScenarioFacts facts{id, ScenarioLabels(id)};
     for (const Loaded& system : systems) {
       const auto labels = system.labels.find(id);

@@ -34,6 +34,12 @@ Comparison Compare(const AggregateOptions& options) {
   return comparison.ok() ? *std::move(comparison) : Comparison();
 }
 
+Comparison OfOne(const fs::path& path) {
+  AggregateOptions options;
+  options.systems = {System("one", path)};
+  return Compare(options);
+}
+
 Comparison Published() {
   AggregateOptions options;
   for (const char* id : {"baseline", "dspark", "qwen"}) {
@@ -357,7 +363,7 @@ TEST_F(FolderTest, DamageIsToldAndTheRestIsMade) {
   EXPECT_THAT(comparison.problems[0],
               HasSubstr("chat-c4/profile_export_aiperf.json is not valid JSON"));
   EXPECT_THAT(comparison.problems[1], HasSubstr("is empty; it was skipped"));
-  EXPECT_THAT(comparison.problems[2], HasSubstr("says no concurrency"));
+  EXPECT_THAT(comparison.problems[2], HasSubstr("says neither a concurrency nor a request rate"));
   EXPECT_THAT(comparison.problems[3], HasSubstr("not a result file that is known here"));
 }
 
@@ -534,6 +540,59 @@ TEST(ScenariosTest, PathsTellScenarioAndConcurrency) {
     EXPECT_EQ(hints.concurrency, expected.concurrency) << expected.path;
   }
   EXPECT_FALSE(HintsOf("results/cell.json").concurrency.has_value());
+}
+
+TEST(OpenLoopTest, CellsAreToldApartByTheirRate) {
+  const fs::path folder = fs::path(testing::TempDir()) / "rates";
+  for (const char* rate : {"16", "2", "4.5"}) {
+    fs::create_directories(folder / ("chat-r" + std::string(rate)));
+    const std::string text = fmt::format(
+        R"({{"benchmark_duration": {{"unit": "sec", "avg": 60}}, "input_config": {{"phases": )"
+        R"([{{"name": "profiling", "type": "poisson", "rate": {}}}]}}}})",
+        rate);
+    const auto written =
+        WriteTextFile(folder / ("chat-r" + std::string(rate)) / "profile_export_aiperf.json", text);
+    ASSERT_TRUE(written.ok()) << written;
+  }
+  const Comparison comparison = OfOne(folder);
+  ASSERT_EQ(comparison.scenarios.size(), 3U);
+  EXPECT_EQ(comparison.scenarios[0].id, "chat-rate2");
+  EXPECT_EQ(comparison.scenarios[1].id, "chat-rate4.5");
+  EXPECT_EQ(comparison.scenarios[1].label.at("en"), "Chat (128,256), 4.5/s");
+  EXPECT_EQ(comparison.scenarios[2].id, "chat-rate16");
+  EXPECT_THAT(comparison.concurrencies, ElementsAre(kUnlimited));
+  EXPECT_TRUE(comparison.problems.empty()) << comparison.problems.front();
+  const CellFacts* cell = comparison.FindCell("one", "chat-rate4.5", kUnlimited);
+  EXPECT_EQ(Statistic(cell, "fulgur_offered_request_rate", "avg"), 4.5);
+  EXPECT_EQ(ConcurrencyName(kUnlimited), "C∞");
+}
+
+TEST(TelemetryTest, DevicesBesideAResultStandInForALog) {
+  const fs::path folder = fs::path(testing::TempDir()) / "telemetry" / "chat-c2";
+  fs::create_directories(folder);
+  for (const char* name :
+       {"profile_export_aiperf.json", "profile_export.jsonl", "gpu_telemetry_export.jsonl"}) {
+    fs::copy_file(kTestData / "real/warmup_gpu" / name, folder / name,
+                  fs::copy_options::overwrite_existing);
+  }
+  const auto comparison = OfOne(folder.parent_path());
+  ASSERT_EQ(comparison.cells.size(), 1U);
+  const auto& cell = comparison.cells[0].utilisation;
+  ASSERT_TRUE(cell.has_value());
+  EXPECT_EQ(cell->devices, 2);
+  EXPECT_NEAR(*cell->busy_avg, 73.2, 1.0);
+  EXPECT_TRUE(cell->joules_per_output_token.has_value());
+  const auto& whole = comparison.systems[0].utilisation;
+  ASSERT_TRUE(whole.has_value());
+  EXPECT_GT(whole->samples, cell->samples);  // the warm-up is in it too
+  ASSERT_FALSE(whole->series.empty());
+  EXPECT_NEAR(*whole->series[0].memory_mb, 60002, 2);
+  // Without the lines the summary's means are used.
+  fs::remove(folder / "gpu_telemetry_export.jsonl");
+  const auto again = OfOne(folder.parent_path());
+  ASSERT_TRUE(again.cells[0].utilisation.has_value());
+  EXPECT_NEAR(*again.cells[0].utilisation->busy_avg, 73.17383333333333, 1e-9);
+  EXPECT_FALSE(again.systems[0].utilisation.has_value());
 }
 
 }  // namespace

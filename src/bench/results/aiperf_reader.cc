@@ -10,6 +10,7 @@
 #include "bench/results/derive.h"
 #include "bench/results/run_file.h"
 #include "bench/results/strings.h"
+#include "bench/results/telemetry_reader.h"
 #include "bench/results/units.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -249,6 +250,7 @@ Result ReadAiperfSummary(const JsonObject& root, const std::filesystem::path& fi
   cell.concurrency = PlannedConcurrency(result.plan);
   cell.repetition = result.plan.trial;
   SetEnvironment(result.plan, cell);
+  result.utilisation = ReadTelemetrySummary(root);
   DeriveMetrics(result);
   return result;
 }
@@ -267,9 +269,30 @@ Result ReadAiperfFolder(const JsonObject& root, const std::filesystem::path& fil
     DeriveMetrics(result);
   }
   ReadInputs(file.parent_path() / "inputs.json", result);
+  const std::filesystem::path server = file.parent_path() / "server_metrics_export.json";
+  if (std::filesystem::exists(server, ignored)) ReadServerMetrics(server, result);
   const std::filesystem::path run = file.parent_path() / "fulgur_run.json";
   if (std::filesystem::exists(run, ignored)) ReadRunFile(run, result);
   return result;
+}
+
+absl::StatusOr<std::vector<TimeSlice>> ReadTimeSlices(const std::filesystem::path& file) {
+  ASSIGN_OR_RETURN(const io::JsonDocument document, io::JsonDocument::ReadFile(file.string()));
+  ASSIGN_OR_RETURN(const JsonObject root, io::RootObject(document, file.string()));
+  std::vector<TimeSlice> slices;
+  std::vector<std::string> problems;
+  for (const JsonObject& object : ObjectsAt(root, "timeslices")) {
+    TimeSlice slice;
+    slice.start_ns = IntegerAt(object, "start_ns").value_or(0);
+    slice.end_ns = IntegerAt(object, "end_ns").value_or(0);
+    slice.complete = BoolAt(object, "is_complete").value_or(true);
+    ReadBlocks(object, file.string(), slice.metrics, problems);
+    if (slice.start_ns > 0 && slice.end_ns > slice.start_ns) slices.push_back(std::move(slice));
+  }
+  if (slices.empty()) {
+    return absl::NotFoundError(fmt::format("{} holds no time slice", file.string()));
+  }
+  return slices;
 }
 
 absl::StatusOr<RequestLine> ParseRequestLine(std::string_view text) {

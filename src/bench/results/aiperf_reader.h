@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "bench/results/json_fields.h"
 #include "bench/results/result.h"
+#include "bench/stats/time_slice.h"
 
 namespace fulgur::bench {
 
@@ -28,5 +29,8 @@ absl::StatusOr<RequestLine> ParseRequestLine(std::string_view line);
 
 // All lines; a broken one is skipped, counted and told in `result.problems`.
 void ReadRequestLines(std::string_view text, std::string_view source, Result& result);
+
+// Reads profile_export_aiperf_timeslices.json.
+absl::StatusOr<std::vector<TimeSlice>> ReadTimeSlices(const std::filesystem::path& file);
 
 }  // namespace fulgur::bench

@@ -189,5 +189,16 @@ TEST(AiperfReaderTest, SkipsBrokenLinesAndSaysHowMany) {
               ::testing::HasSubstr("3 line(s) skipped; line 3: the line is not"));
 }
 
+TEST(AiperfReaderTest, ReadsTimeSlices) {
+  const auto slices =
+      ReadTimeSlices(kTestData / "real/mixed/profile_export_aiperf_timeslices.json");
+  ASSERT_TRUE(slices.ok()) << slices.status();
+  ASSERT_EQ(slices->size(), 2U);
+  EXPECT_EQ(slices->front().start_ns, 1796053097740990720);
+  EXPECT_EQ(slices->front().metrics.at("output_token_throughput").avg, 81.0);
+  EXPECT_TRUE(slices->back().complete);
+  EXPECT_FALSE(ReadTimeSlices(kTestData / "real/mixed/inputs.json").ok());
+}
+
 }  // namespace
 }  // namespace fulgur::bench

@@ -39,6 +39,10 @@ std::optional<double> Statistic(const CellFacts* cell, std::string_view tag,
   return it == cell->metrics.end() ? std::nullopt : Statistic(it->second, name);
 }
 
+std::string ConcurrencyName(int64_t concurrency) {
+  return concurrency == kUnlimited ? "C∞" : "C" + std::to_string(concurrency);
+}
+
 std::string VerdictName(Verdict verdict) {
   switch (verdict) {
     case Verdict::kImproved:

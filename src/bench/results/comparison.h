@@ -145,4 +145,10 @@ std::optional<double> Statistic(const CellFacts* cell, std::string_view tag, std
 // "improved", "neutral", "REGRESSION", "noise?", "n/a".
 std::string VerdictName(Verdict verdict);
 
+// The concurrency of open-loop cells that let any number of requests be under way.
+inline constexpr int64_t kUnlimited = 0;
+
+// "C16"; "C∞" without a limit.
+std::string ConcurrencyName(int64_t concurrency);
+
 }  // namespace fulgur::bench

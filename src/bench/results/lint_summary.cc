@@ -1,6 +1,7 @@
 // Rules on the numbers of a summary: they must agree with each other and with the plan.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <string>
 
@@ -239,12 +240,61 @@ void CheckState(const Summary& summary) {
       good ? "the run was complete" : "the run was stopped before its end; what it has is a part");
 }
 
-// k draft tokens and one of the target's own is the most that a step can give.
+// Acceptance by draft position, the first position first; empty if the file does not say.
+std::vector<double> AcceptanceByPosition(const Summary& summary) {
+  std::vector<double> rates;
+  for (int position = 1;; ++position) {
+    const std::string tag = fmt::format("fulgur_acceptance_rate_position_{}", position);
+    const auto rate = summary.Avg(tag.c_str());
+    if (!rate) return rates;
+    rates.push_back(*rate);
+  }
+}
+
+// Drafts of a step: as many as there are positions, else the mean number of drafts.
+std::optional<double> DraftsPerStep(const Summary& summary, const std::vector<double>& rates) {
+  if (!rates.empty()) return static_cast<double>(rates.size());
+  const auto drafts = summary.Avg("total_draft_tokens");
+  const auto steps = summary.Avg("total_spec_decode_steps");
+  if (!drafts || !steps || *steps <= 0) return std::nullopt;
+  return *drafts / *steps;
+}
+
+// k draft tokens and one of the target's own are the most that a step can give. A draft counts only
+// if all before it were accepted, so rates fall with the position, and they add up to the length.
 void CheckAcceptance(const Summary& summary) {
+  const auto rates = AcceptanceByPosition(summary);
+  const bool falling = std::is_sorted(rates.rbegin(), rates.rend());
+  const bool shares =
+      std::all_of(rates.begin(), rates.end(), [](double rate) { return rate >= 0 && rate <= 1; });
+  if (!falling || !shares) {
+    summary.Add("L15", Severity::kFail,
+                fmt::format("acceptance by position ({:.2f}) must fall from at most 1 to at least "
+                            "0: the counters are of other steps than the drafts",
+                            fmt::join(rates, ", ")));
+    return;
+  }
   const auto length = summary.Avg("spec_decode_acceptance_length");
   if (!length) return;
-  summary.Add("L15", *length >= 1.0, Severity::kFail,
-              fmt::format("acceptance length {:.2f}, which cannot be below 1", *length));
+  const auto drafts = DraftsPerStep(summary, rates);
+  constexpr double kRounding = 0.005;  // files keep two decimals
+  const bool possible = *length >= 1.0 && (!drafts || *length <= *drafts + 1 + kRounding);
+  if (!possible) {
+    summary.Add(
+        "L15", Severity::kFail,
+        fmt::format(
+            "acceptance length {:.2f} is not within 1 and {}", *length,
+            drafts ? fmt::format("{:g}, the drafts of a step and the target's token", *drafts + 1)
+                   : "the drafts of a step and the target's token"));
+    return;
+  }
+  const double sum = std::accumulate(rates.begin(), rates.end(), 1.0);
+  const bool adds_up = rates.empty() || std::fabs(sum - *length) <= 0.02 * *length;
+  summary.Add("L15", adds_up, Severity::kWarn,
+              adds_up ? fmt::format("acceptance length {:.2f}", *length)
+                      : fmt::format("acceptance length {:.2f}, but the rates by position add up to "
+                                    "{:.2f}: one of them counts the target's own token otherwise",
+                                    *length, sum));
 }
 
 void CheckClocks(const Summary& summary) {

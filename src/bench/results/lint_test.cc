@@ -295,5 +295,45 @@ TEST(ErrorGroupsTest, LongAndOddMessagesStayShort) {
   EXPECT_EQ(MaskedMessage("{broken"), "{broken");
 }
 
+// Acceptance rates by position and the length that a server tells beside them.
+Result Drafting(std::vector<double> rates, double length) {
+  Result result;
+  for (size_t i = 0; i < rates.size(); ++i) {
+    const std::string tag = "fulgur_acceptance_rate_position_" + std::to_string(i + 1);
+    result.cell.metrics[tag] = Scalar(rates[i], "ratio");
+  }
+  result.cell.metrics["spec_decode_acceptance_length"] = Scalar(length, "tokens");
+  return result;
+}
+
+TEST(LintTest, AcceptanceMustFitTheDrafts) {
+  const auto severity = [](const Result& result) {
+    for (const LintFinding& finding : Lint(result, {})) {
+      if (finding.rule == "L15") return std::string(SeverityName(finding.severity));
+    }
+    return std::string("silent");
+  };
+  EXPECT_EQ(severity(Drafting({0.88, 0.74, 0.58, 0.49, 0.40}, 4.09)), "pass");
+  EXPECT_EQ(severity(Drafting({0.88, 0.74, 0.58, 0.49, 0.40}, 3.09)), "warn");
+  EXPECT_EQ(severity(Drafting({0.9, 0.8}, 3.5)), "fail");
+  EXPECT_EQ(severity(Drafting({0.5, 0.6}, 2.1)), "fail");
+  EXPECT_EQ(severity(Drafting({1.2}, 2.0)), "fail");
+  EXPECT_EQ(severity(Drafting({}, 0.9)), "fail");
+  EXPECT_EQ(severity(Drafting({}, 9.0)), "pass");
+  Result counted = Drafting({}, 9.0);
+  counted.cell.metrics["total_draft_tokens"] = Scalar(700, "tokens");
+  counted.cell.metrics["total_spec_decode_steps"] = Scalar(100, "count");
+  EXPECT_EQ(severity(counted), "fail");
+  EXPECT_EQ(severity(Result()), "silent");
+}
+
+TEST(LintTest, TextThatWasHeldBackIsSeen) {
+  Result result;
+  result.cell.metrics["fulgur_first_chunk_tokens"] = Scalar(40, "tokens");
+  const FoundFinding finding = Find(Lint(result, {}), "P6", Severity::kWarn);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_THAT(finding->text, HasSubstr("40 tokens: something holds text back"));
+}
+
 }  // namespace
 }  // namespace fulgur::bench

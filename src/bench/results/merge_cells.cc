@@ -112,6 +112,7 @@ CellFacts FactsOf(const Group& group, const std::string& system) {
   facts.concurrency = *first.concurrency;
   facts.repetitions = static_cast<int32_t>(group.size());
   facts.phases = first.phases;
+  facts.utilisation = group.front().result.utilisation;
   std::vector<ErrorGroup> errors;
   for (const FoundResult& found : group) {
     const Cell& cell = found.result.cell;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/results/run_plan.h"
+#include "bench/results/utilisation.h"
 #include "bench/stats/cell.h"
 #include "bench/stats/record.h"
 #include "bench/stats/request_metrics.h"
@@ -38,7 +39,8 @@ struct Result {
   std::optional<double> window_s;     // the phase window: end_time - start_time
   // Requests whose body asks for fewer tokens than its own min_tokens; known from inputs.json only.
   std::optional<int64_t> impossible_requests;
-  std::vector<std::string> problems;  // what had to be skipped, one sentence each
+  std::optional<UtilisationSummary> utilisation;  // of devices in the measured phase, from the file
+  std::vector<std::string> problems;              // what had to be skipped, one sentence each
 };
 
 // Why a request failed; a cancelled one failed with code 499, as aiperf has it.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "bench/results/ds4_reader.h"
 #include "bench/results/result_reader.h"
 #include "bench/results/scenarios.h"
 #include "bench/results/sha256.h"
@@ -20,6 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr int kDeepest = 8;
 constexpr size_t kMostFiles = 10'000;
 
@@ -49,6 +51,15 @@ bool Contains(const std::array<std::string_view, N>& names, const std::string& n
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+// Most tables beside results repeat them.
+bool BeginsDs4Table(const fs::path& file) {
+  const auto mapped = io::MappedFile::Open(file.string());
+  if (!mapped.ok()) return false;
+  std::string_view text = mapped->text();
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  return IsDs4Table(text);
+}
+
 bool MayHoldResult(const fs::path& file) {
   const std::string name = file.filename().string();
   if (name.starts_with('.') || Contains(kOtherFiles, name)) return false;
@@ -59,7 +70,7 @@ bool MayHoldResult(const fs::path& file) {
     return !name.starts_with("profile_export") && name != "gpu_telemetry_export.jsonl" &&
            !fs::exists(fs::path(file).replace_extension(".json"));
   }
-  return name.ends_with(".json");
+  return name.ends_with(".json") || (name.ends_with(".csv") && BeginsDs4Table(file));
 }
 
 class Walk {
@@ -124,6 +135,19 @@ std::string HashOf(const fs::path& file) {
   return mapped.ok() ? Sha256Hex(mapped->text()) : "";
 }
 
+// A rate that is offered tells open-loop cells apart, whatever limit they have; without one, any
+// number of requests may be under way.
+void FillRate(Cell& cell, const RunPlan& plan) {
+  for (const PlannedPhase& phase : plan.phases) {
+    if (phase.name != "profiling" || !(phase.rate.value_or(0.0) > 0)) continue;
+    cell.metrics["fulgur_offered_request_rate"] = Scalar(*phase.rate, "requests/sec");
+    ScenarioName name = SplitScenario(cell.scenario);
+    name.rate = phase.rate;
+    cell.scenario = JoinScenario(name);
+    if (!cell.concurrency) cell.concurrency = kUnlimited;
+  }
+}
+
 // What a manifest says overrides all; else what the file says comes first, then its path, then its
 // lengths.
 void FillPlace(const std::string& relative, const PathHints& stated, Result& result) {
@@ -135,6 +159,7 @@ void FillPlace(const std::string& relative, const PathHints& stated, Result& res
   if (cell.scenario.empty()) cell.scenario = ScenarioByLengths(result);
   if (cell.scenario.empty()) cell.scenario = "custom";
   if (!cell.concurrency) cell.concurrency = hints.concurrency;
+  FillRate(cell, result.plan);
 }
 
 void AddFile(const fs::path& file, const std::string& relative, const PathHints& stated,
@@ -153,9 +178,11 @@ void AddFile(const fs::path& file, const std::string& relative, const PathHints&
     entry.provenance = {file.string(), std::string(KindName(cell.kind)), cell.tool_version, hash};
     entry.modified_s = ModifiedSeconds(file);
     entry.repeated = relative.find("profile_runs/") != std::string::npos;
-    if (cell.concurrency.value_or(0) < 1) {
+    const bool open_loop = cell.metrics.contains("fulgur_offered_request_rate");
+    if (!cell.concurrency || (*cell.concurrency < 1 && !open_loop)) {
       found.problems.push_back(fmt::format(
-          "{} says no concurrency, and neither does its path (such as chat-c4); it was skipped",
+          "{} says neither a concurrency nor a request rate, and its path (such as chat-c4) does "
+          "not either; it was skipped",
           file.string()));
       continue;
     }

@@ -8,8 +8,10 @@
 #include "base/status_macros.h"
 #include "bench/results/aiperf_reader.h"
 #include "bench/results/aisbench_reader.h"
+#include "bench/results/ds4_reader.h"
 #include "bench/results/evalscope_reader.h"
 #include "bench/results/guidellm_reader.h"
+#include "bench/results/inferencex_reader.h"
 #include "bench/results/reference_reader.h"
 #include "bench/results/serving_bench_reader.h"
 #include "bench/results/strings.h"
@@ -21,7 +23,8 @@ namespace fulgur::bench {
 namespace {
 
 constexpr std::string_view kKnownTools =
-    "aiperf, vLLM bench, SGLang, guidellm, evalscope, AISBench or a fulgur-reference/1 file";
+    "aiperf, vLLM bench, SGLang, guidellm, evalscope, AISBench, InferenceX, ds4-bench or a "
+    "fulgur-reference/1 file";
 
 // Files of known tools that hold no result of one cell.
 std::string_view WhatElse(const JsonObject& root) {
@@ -61,6 +64,7 @@ absl::StatusOr<std::vector<Result>> FromObject(const JsonObject& root,
     return std::vector<Result>{neighbours ? ReadAisbenchFolder(root, file)
                                           : ReadAisbenchSummary(root, file)};
   }
+  if (IsInferenceX(root)) return std::vector<Result>{ReadInferenceX(root, file)};
   if (IsServingBench(root)) return std::vector<Result>{ReadServingBench(root, file)};
   if (IsAiperfSummary(root)) {
     return std::vector<Result>{neighbours ? ReadAiperfFolder(root, file)
@@ -103,6 +107,30 @@ absl::StatusOr<std::vector<Result>> FromLines(std::string_view text,
   return results;
 }
 
+// InferenceX gathers the results of a night in one list.
+absl::StatusOr<std::vector<Result>> FromList(const JsonArray& list,
+                                             const std::filesystem::path& file) {
+  std::vector<Result> results;
+  size_t others = 0;
+  for (const JsonElement element : list) {
+    JsonObject object;
+    if (element.get(object) == simdjson::SUCCESS && IsInferenceX(object)) {
+      results.push_back(ReadInferenceX(object, file));
+    } else {
+      ++others;
+    }
+  }
+  if (results.empty()) {
+    return absl::NotFoundError(
+        fmt::format("{} is a JSON list, but not one of results of InferenceX", file.string()));
+  }
+  if (others > 0) {
+    results.front().problems.push_back(
+        fmt::format("{}: {} entries are no results and are left out", file.string(), others));
+  }
+  return results;
+}
+
 bool LooksLikeLines(std::string_view text) {
   const size_t end = text.find('\n');
   if (end == std::string_view::npos) return false;
@@ -117,11 +145,14 @@ absl::StatusOr<std::vector<Result>> FromText(std::string_view text,
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   text = Trimmed(text);
   if (text.empty()) return absl::DataLossError(fmt::format("{} is empty", source));
+  if (IsDs4Table(text)) return ReadDs4Table(text, file);
   if (LooksLikeLines(text)) return FromLines(text, file);
   const auto document = io::JsonDocument::Parse(text, source);
   if (!document.ok()) return NotJson(text, document.status());
   JsonObject root;
   if (document->root().get(root) == simdjson::SUCCESS) return FromObject(root, file, neighbours);
+  JsonArray list;
+  if (document->root().get(list) == simdjson::SUCCESS) return FromList(list, file);
   return absl::NotFoundError(fmt::format("{} is JSON, but no object with results", source));
 }
 
@@ -151,6 +182,10 @@ std::string_view KindName(ResultKind kind) {
       return "evalscope";
     case ResultKind::kAisbench:
       return "AISBench";
+    case ResultKind::kInferenceX:
+      return "InferenceX";
+    case ResultKind::kDs4:
+      return "ds4-bench";
     case ResultKind::kReference:
       return "reference";
   }

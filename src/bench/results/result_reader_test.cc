@@ -5,11 +5,13 @@
 
 #include "bench/results/aiperf_draws.h"
 #include "bench/results/fixture_files.h"
+#include "fmt/format.h"
 #include "nlohmann/json.hpp"
 
 namespace fulgur::bench {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 double Avg(const Result& result, const std::string& tag) {
@@ -121,6 +123,79 @@ TEST(AisbenchTest, ReadsNumbersWithTheirUnits) {
   EXPECT_NEAR(Avg(result, "output_token_throughput_per_user"), 1000 / 9.3412, 1e-9);
 }
 
+TEST(InferenceXTest, ReadsSecondsAndRatesPerGpu) {
+  const std::vector<Result> results = ReadAll(kTestData / "inferencex/agg_bmk.json");
+  ASSERT_EQ(results.size(), 2U);
+  const Result& whole = results[0];
+  EXPECT_EQ(whole.cell.kind, ResultKind::kInferenceX);
+  EXPECT_EQ(whole.cell.scenario, "sum");
+  EXPECT_EQ(whole.cell.concurrency, 16);
+  EXPECT_NEAR(Avg(whole, "time_to_first_token"), 250.0, 1e-9);
+  EXPECT_NEAR(At(whole, "inter_token_latency", "p99"), 30.0, 1e-9);
+  EXPECT_NEAR(Avg(whole, "inter_chunk_latency"), 60.0, 1e-9);
+  EXPECT_NEAR(Avg(whole, "output_token_throughput"), 640.0, 1e-9);
+  EXPECT_NEAR(Avg(whole, "output_token_throughput_per_user"), 50.0, 1e-9);
+  EXPECT_NEAR(At(whole, "output_token_throughput_per_user", "p50"), 50.25, 1e-9);
+  EXPECT_THAT(whole.problems, ElementsAre(HasSubstr("1 entries are no results")));
+  // Output of a disaggregated run is told per decode GPU.
+  EXPECT_EQ(results[1].cell.scenario, "in8192out1024");
+  EXPECT_NEAR(Avg(results[1], "output_token_throughput"), 1600.0, 1e-9);
+}
+
+TEST(Ds4Test, ReadsARowForEachContextLength) {
+  const std::vector<Result> results = ReadAll(kTestData / "ds4/bench.csv");
+  ASSERT_EQ(results.size(), 2U);
+  EXPECT_EQ(results[1].cell.kind, ResultKind::kDs4);
+  EXPECT_EQ(results[1].cell.scenario, "ctx4096");
+  EXPECT_EQ(results[1].cell.concurrency, 1);
+  EXPECT_EQ(Avg(results[0], "output_token_throughput_per_user"), 25.0);
+  EXPECT_EQ(Avg(results[0], "inter_token_latency"), 40.0);
+  EXPECT_EQ(Avg(results[0], "prefill_throughput_per_user"), 412.5);
+  EXPECT_THAT(results[0].problems, ElementsAre(HasSubstr("row 4: a column lacks a number")));
+}
+
+TEST(TelemetryTest, SummaryOfDevicesComesWithTheResult) {
+  const Result result = ReadOne(kTestData / "real/warmup_gpu/profile_export_aiperf.json");
+  ASSERT_TRUE(result.utilisation.has_value());
+  EXPECT_EQ(result.utilisation->devices, 2);
+  EXPECT_EQ(result.utilisation->samples, 6);
+  EXPECT_NEAR(*result.utilisation->busy_avg, 73.17383333333333, 1e-9);
+  EXPECT_NEAR(*result.utilisation->power_avg_w, 302.67383333333333 + 303.67383333333333, 1e-9);
+  EXPECT_NEAR(*result.utilisation->energy_j, 292.130613 + 292.130937, 1e-3);
+  EXPECT_NEAR(*result.utilisation->device_memory_max_mb, 62.9196 * 1e9 / 1048576, 2.0);
+}
+
+TEST(TelemetryTest, ServerMetricsFillWhatTheResultLacks) {
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "server_metrics";
+  std::filesystem::create_directories(folder);
+  std::filesystem::copy_file(kTestData / "real/mixed/profile_export_aiperf.json",
+                             folder / "profile_export_aiperf.json",
+                             std::filesystem::copy_options::overwrite_existing);
+  const auto series = [](const std::string& labels, double total) {
+    return fmt::format(R"({{"labels": {{{}}}, "stats": {{"total": {}}}}})", labels, total);
+  };
+  const std::string metrics = fmt::format(
+      R"("vllm:spec_decode_num_drafts": {{"series": [{}, {}]}},
+         "vllm:spec_decode_num_draft_tokens": {{"series": [{}]}},
+         "vllm:spec_decode_num_accepted_tokens": {{"series": [{}]}},
+         "vllm:spec_decode_num_accepted_tokens_per_pos": {{"series": [{}, {}]}})",
+      series(R"("engine": "0")", 60), series(R"("engine": "1")", 40), series("", 200),
+      series("", 120), series(R"("position": "0")", 80), series(R"("position": "1")", 40));
+  std::ofstream(folder / "server_metrics_export.json")
+      << R"({"summary": {"phase_time_ranges": {"profiling": {"start_ns": 1000, "end_ns": 5000}}},)"
+      << R"("metrics": {)" << metrics << "}}";
+  const Result result = ReadOne(folder / "profile_export_aiperf.json");
+  EXPECT_NEAR(Avg(result, "spec_decode_acceptance_length"), 2.2, 1e-9);
+  EXPECT_NEAR(Avg(result, "spec_decode_draft_acceptance_rate"), 0.6, 1e-9);
+  EXPECT_NEAR(Avg(result, "fulgur_acceptance_rate_position_1"), 0.8, 1e-9);
+  EXPECT_NEAR(Avg(result, "fulgur_acceptance_rate_position_2"), 0.4, 1e-9);
+  ASSERT_FALSE(result.cell.phases.empty());
+  EXPECT_EQ(result.cell.phases.back().wall_end_ns, 5000);
+  std::ofstream(folder / "server_metrics_export.json") << R"({"summary": )";
+  EXPECT_THAT(ReadOne(folder / "profile_export_aiperf.json").problems,
+              ElementsAre(HasSubstr("server_metrics_export.json")));
+}
+
 std::string ErrorOf(const std::string& text) {
   const auto results = ParseResults(text, "x.json");
   EXPECT_FALSE(results.ok()) << text;
@@ -133,7 +208,9 @@ TEST(ResultReaderTest, SaysWhatAFileIsInstead) {
   EXPECT_THAT(ErrorOf(R"({"request_latency": {"unit": "ms", "avg": 1)"),
               HasSubstr("as if it was cut off"));
   EXPECT_THAT(ErrorOf("PK\x03\x04"), HasSubstr("not valid JSON"));
-  EXPECT_THAT(ErrorOf("[1, 2]"), HasSubstr("no object with results"));
+  EXPECT_THAT(ErrorOf("[1, 2]"), HasSubstr("a JSON list, but not one of results of InferenceX"));
+  EXPECT_THAT(ErrorOf("3"), HasSubstr("no object with results"));
+  EXPECT_THAT(ErrorOf("ctx_tokens,gen_tps\n1,fast\n"), HasSubstr("row 2: a column lacks a number"));
   EXPECT_THAT(ErrorOf(R"({"timeslices": []})"), HasSubstr("aiperf's time slices"));
   EXPECT_THAT(ErrorOf(R"({"name": "eslint"})"), HasSubstr("not a result file that is known here"));
   EXPECT_THAT(ErrorOf(R"({"benchmark_duration": {"unit": "sec", "avg": NaN}})"),

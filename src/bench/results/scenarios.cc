@@ -7,9 +7,12 @@
 
 #include "absl/strings/ascii.h"
 #include "bench/results/strings.h"
+#include "fmt/format.h"
 
 namespace fulgur::bench {
 namespace {
+
+constexpr std::string_view kRateMark = "-rate";
 
 bool IsNear(double value, double wanted) { return std::fabs(value - wanted) <= 0.05 * wanted; }
 
@@ -59,15 +62,32 @@ std::string OwnName(std::string_view component) {
 
 }  // namespace
 
-size_t ScenarioRank(std::string_view id) {
-  const Scenario* known = Known(id);
-  return known == nullptr ? std::size(kScenarios) : static_cast<size_t>(known - kScenarios);
+ScenarioName SplitScenario(const std::string& id) {
+  const size_t mark = id.rfind(kRateMark);
+  if (mark == std::string::npos || mark == 0) return {id, std::nullopt};
+  const auto rate = ParseNumber(std::string_view(id).substr(mark + kRateMark.size()));
+  if (!rate || *rate <= 0) return {id, std::nullopt};
+  return {id.substr(0, mark), rate};
+}
+
+std::string JoinScenario(const ScenarioName& name) {
+  return name.rate ? fmt::format("{}{}{:g}", name.base, kRateMark, *name.rate) : name.base;
+}
+
+ScenarioOrder OrderOf(const std::string& id) {
+  const ScenarioName name = SplitScenario(id);
+  const Scenario* known = Known(name.base);
+  const size_t rank =
+      known == nullptr ? std::size(kScenarios) : static_cast<size_t>(known - kScenarios);
+  return {rank, name.base, name.rate.value_or(0.0), id};
 }
 
 std::map<std::string, std::string> ScenarioLabels(const std::string& id) {
-  const Scenario* known = Known(id);
-  if (known == nullptr) return {{"en", id}, {"zh", id}};
-  return {{"en", std::string(known->english)}, {"zh", std::string(known->chinese)}};
+  const ScenarioName name = SplitScenario(id);
+  const Scenario* known = Known(name.base);
+  const std::string rate = name.rate ? fmt::format(", {:g}/s", *name.rate) : "";
+  return {{"en", std::string(known == nullptr ? name.base : known->english) + rate},
+          {"zh", std::string(known == nullptr ? name.base : known->chinese) + rate}};
 }
 
 std::string ScenarioByLengths(const Result& result) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 #include "bench/results/result.h"
 
@@ -24,10 +25,19 @@ inline constexpr Scenario kScenarios[] = {
     {"sum", "Summarization (1024,128)", "摘要 (1024,128)", 1024, 128},
     {"coding", "Coding Agent (16384,4096)", "代码智能体 (16384,4096)", 16384, 4096}};
 
-// Its place in the list above; behind them all if it is another one.
-size_t ScenarioRank(std::string_view id);
+// An open-loop cell belongs to a scenario of its own for each rate: "chat-rate2.5".
+struct ScenarioName {
+  std::string base;            // "chat"
+  std::optional<double> rate;  // requests per second; absent: a closed loop
+};
+ScenarioName SplitScenario(const std::string& id);
+std::string JoinScenario(const ScenarioName& name);
 
-// Labels by language; the id itself for scenarios that are not in the list.
+// The order in which scenarios are shown: that of the list above, then by name, then by rate.
+using ScenarioOrder = std::tuple<size_t, std::string, double, std::string>;
+ScenarioOrder OrderOf(const std::string& id);
+
+// Labels by language; the name itself for scenarios that are not in the list.
 std::map<std::string, std::string> ScenarioLabels(const std::string& id);
 
 // The scenario whose lengths lie within 5 % of the planned or measured means; "" if none does.

@@ -55,6 +55,14 @@ void ReadScalars(const JsonObject& root, MetricMap& metrics) {
   scalar("spec_decode_acceptance_length", "spec_decode_acceptance_length", "tokens");
   scalar("accept_length", "spec_decode_acceptance_length", "tokens");
   scalar("spec_decode_acceptance_rate", "spec_decode_draft_acceptance_rate", "%");
+  scalar("spec_decode_draft_tokens", "total_draft_tokens", "tokens");
+  scalar("spec_decode_accepted_tokens", "total_accepted_draft_tokens", "tokens");
+  scalar("spec_decode_num_drafts", "total_spec_decode_steps", "count");
+  const auto rates = NumbersAt(root, "spec_decode_per_position_acceptance_rates");
+  for (size_t i = 0; rates && i < rates->size(); ++i) {
+    metrics[fmt::format("fulgur_acceptance_rate_position_{}", i + 1)] =
+        Scalar((*rates)[i], "ratio");
+  }
 }
 
 // The lists of a detailed file, one entry a request; failed ones included.

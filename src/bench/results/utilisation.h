@@ -38,7 +38,7 @@ struct UtilisationLog {
 // Down-sampled for a chart: means over buckets.
 struct UtilisationPoint {
   double seconds = 0.0;  // from the first sample
-  std::optional<double> busy_mean, busy_min_device, busy_max_device, cpu_percent;
+  std::optional<double> busy_mean, busy_min_device, busy_max_device, cpu_percent, memory_mb;
 };
 
 struct UtilisationSummary {

@@ -41,7 +41,8 @@ struct PointField {
 constexpr PointField kPointNumbers[] = {{"busy_mean", &UtilisationPoint::busy_mean},
                                         {"busy_min_device", &UtilisationPoint::busy_min_device},
                                         {"busy_max_device", &UtilisationPoint::busy_max_device},
-                                        {"cpu_percent", &UtilisationPoint::cpu_percent}};
+                                        {"cpu_percent", &UtilisationPoint::cpu_percent},
+                                        {"memory_mb", &UtilisationPoint::memory_mb}};
 
 OrderedJson PointToJson(const UtilisationPoint& point) {
   OrderedJson json = {{"seconds", point.seconds}};

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
 #include "base/status_macros.h"
 #include "bench/results/json_fields.h"
 #include "bench/results/strings.h"
+#include "bench/results/telemetry_reader.h"
 #include "fmt/format.h"
 #include "io/json.h"
 #include "io/mapped_file.h"
@@ -106,8 +108,49 @@ void ReadHeader(const JsonObject& header, UtilisationLog& log) {
   }
 }
 
+// aiperf has a line for each device and moment; a sample is all devices at one moment. Devices of
+// other hosts are sampled at other moments and are not known then.
+class DeviceLines {
+ public:
+  void Add(DeviceReading reading) {
+    devices_.insert(reading.device);
+    readings_[reading.wall_ns].push_back(std::move(reading));
+  }
+
+  void AddSamples(UtilisationLog& log) const {
+    std::vector<double> gaps_s;
+    for (const auto& [time, readings] : readings_) {
+      if (!log.samples.empty()) {
+        gaps_s.push_back(static_cast<double>(time - log.samples.back().wall_ns) /
+                         static_cast<double>(kNsPerSecond));
+      }
+      log.samples.push_back(SampleOf(time, readings));
+      log.device_kind = readings.front().platform;
+    }
+    if (gaps_s.empty()) return;
+    const auto middle = gaps_s.begin() + static_cast<std::ptrdiff_t>(gaps_s.size() / 2);
+    std::nth_element(gaps_s.begin(), middle, gaps_s.end());
+    log.interval_s = *middle;
+  }
+
+ private:
+  UtilisationSample SampleOf(int64_t time, const std::vector<DeviceReading>& readings) const {
+    UtilisationSample sample;
+    sample.wall_ns = time;
+    sample.devices.resize(devices_.size());
+    for (const DeviceReading& reading : readings) {
+      const auto place = std::distance(devices_.begin(), devices_.find(reading.device));
+      sample.devices[static_cast<size_t>(place)] = reading.sample;
+    }
+    return sample;
+  }
+
+  std::set<std::string> devices_;
+  std::map<int64_t, std::vector<DeviceReading>> readings_;  // by time
+};
+
 // False if the line is neither header, tick nor footer.
-bool ReadJsonLine(std::string_view line, UtilisationLog& log) {
+bool ReadJsonLine(std::string_view line, DeviceLines& devices, UtilisationLog& log) {
   const auto document = io::JsonDocument::Parse(line, "the line");
   JsonObject object;
   if (!document.ok() || document->root().get(object) != simdjson::SUCCESS) return false;
@@ -116,6 +159,11 @@ bool ReadJsonLine(std::string_view line, UtilisationLog& log) {
     return true;
   }
   if (FieldAt(object, "end")) return true;
+  if (FieldAt(object, "telemetry_data")) {
+    auto reading = ReadDeviceLine(object);
+    if (reading) devices.Add(*std::move(reading));
+    return reading.has_value();
+  }
   auto sample = ParseTick(object);
   if (!sample) return false;
   log.samples.push_back(*std::move(sample));
@@ -274,13 +322,14 @@ UtilisationSummary Finish(Accumulator sums) {
 }
 
 UtilisationPoint PointOf(const std::vector<UtilisationSample>& samples, size_t begin, size_t end) {
-  Average mean, cpu;
+  Average mean, cpu, memory;
   std::vector<Average> by_device;
   for (size_t i = begin; i < end; ++i) {
     by_device.resize(std::max(by_device.size(), samples[i].devices.size()));
     for (size_t d = 0; d < samples[i].devices.size(); ++d) {
       mean.Add(samples[i].devices[d].busy_percent, 1.0);
       by_device[d].Add(samples[i].devices[d].busy_percent, 1.0);
+      memory.Add(samples[i].devices[d].memory_mb, 1.0);
     }
     cpu.Add(samples[i].cpu_percent, 1.0);
   }
@@ -288,6 +337,7 @@ UtilisationPoint PointOf(const std::vector<UtilisationSample>& samples, size_t b
   point.seconds = static_cast<double>(samples[begin].wall_ns - samples.front().wall_ns) / 1e9;
   point.busy_mean = mean.mean();
   point.cpu_percent = cpu.mean();
+  point.memory_mb = memory.mean();
   for (const Average& device : by_device) {
     if (!device.mean()) continue;
     const double value = *device.mean();
@@ -312,19 +362,21 @@ std::vector<UtilisationPoint> Series(const std::vector<UtilisationSample>& sampl
 absl::StatusOr<UtilisationLog> ParseUtilisationLog(std::string_view text, std::string_view source) {
   UtilisationLog log;
   const bool json = Trimmed(text).starts_with('{');
+  DeviceLines devices;
   while (!text.empty()) {
     const std::string_view line = Trimmed(TakeLine(text));
     if (line.empty()) continue;
     if (line.starts_with('#')) {
       ReadComment(line, log);
     } else if (json) {
-      if (!ReadJsonLine(line, log)) ++log.broken_lines;
+      if (!ReadJsonLine(line, devices, log)) ++log.broken_lines;
     } else if (auto sample = ParseColumns(line)) {
       log.samples.push_back(*std::move(sample));
     } else {
       ++log.broken_lines;
     }
   }
+  devices.AddSamples(log);
   if (log.samples.empty()) {
     return absl::NotFoundError(fmt::format(
         "{} is no utilisation log: not one line has a time, two numbers per device, CPU and memory",

@@ -1,5 +1,5 @@
-// Reads utilisation logs: the columns of the sampling script that Ascend deployments use, and the
-// JSON lines of `fulgur sample`.
+// Reads utilisation logs: the columns of the sampling script that Ascend deployments use, the JSON
+// lines of `fulgur sample`, and the device telemetry of aiperf (gpu_telemetry_export.jsonl).
 #pragma once
 
 #include <filesystem>
@@ -10,7 +10,7 @@
 
 namespace fulgur::bench {
 
-// Either form, told by the first line. Broken lines are skipped and counted; an error if none is
+// Any form, told by its lines. Broken lines are skipped and counted; an error if none is
 // left. A clock that goes back is told in `problems`, and the samples are put in order.
 absl::StatusOr<UtilisationLog> ParseUtilisationLog(std::string_view text, std::string_view source);
 absl::StatusOr<UtilisationLog> ReadUtilisationLog(const std::filesystem::path& file);

@@ -149,5 +149,39 @@ TEST(UtilisationSummaryTest, EnergyIsPowerTimesTime) {
   EXPECT_NEAR(*summary.energy_j, 3000, 1e-6);
 }
 
+TEST(UtilisationLogTest, ReadsDeviceTelemetryOfAiperf) {
+  const auto log =
+      ReadUtilisationLog("src/bench/results/testdata/real/warmup_gpu/gpu_telemetry_export.jsonl");
+  ASSERT_TRUE(log.ok()) << log.status();
+  EXPECT_EQ(log->device_kind, "nvidia");
+  EXPECT_TRUE(log->problems.empty());
+  ASSERT_FALSE(log->samples.empty());
+  ASSERT_EQ(log->samples[0].devices.size(), 2U);
+  EXPECT_EQ(log->samples[0].wall_ns, 1796053210124733891);
+  EXPECT_EQ(log->samples[0].devices[1].busy_percent, 72.639);
+  EXPECT_EQ(log->samples[0].devices[1].power_w, 302.639);
+  EXPECT_NEAR(*log->samples[0].devices[0].memory_mb, 60001.6, 0.1);
+  EXPECT_GT(log->interval_s, 0.0);
+}
+
+TEST(UtilisationLogTest, TelemetryOfTwoHostsIsPutTogether) {
+  const auto line = [](const char* source, int index, int64_t time, double busy) {
+    return fmt::format(R"({{"gpu_index": {}, "telemetry_source_url": "{}", "timestamp_ns": {}, )"
+                       R"("telemetry_data": {{"amd_gpu_utilization": {}}}}})"
+                       "\n",
+                       index, source, time, busy);
+  };
+  const auto log = ParseUtilisationLog(line("b", 0, 2'000, 30) + line("a", 0, 1'000, 10) +
+                                           line("a", 1, 1'000, 20) + "{\"telemetry_data\": {}}\n",
+                                       "telemetry");
+  ASSERT_TRUE(log.ok()) << log.status();
+  EXPECT_EQ(log->broken_lines, 1);
+  ASSERT_EQ(log->samples.size(), 2U);
+  ASSERT_EQ(log->samples[0].devices.size(), 3U);
+  EXPECT_EQ(log->samples[0].devices[1].busy_percent, 20.0);
+  EXPECT_FALSE(log->samples[0].devices[2].busy_percent.has_value());
+  EXPECT_EQ(log->samples[1].devices[2].busy_percent, 30.0);
+}
+
 }  // namespace
 }  // namespace fulgur::bench

@@ -19,6 +19,8 @@ enum class ResultKind {
   kGuidellm,
   kEvalscope,
   kAisbench,
+  kInferenceX,
+  kDs4,
   kReference
 };
 
