@@ -1,16 +1,16 @@
 // `fulgur eval`: the accuracy of any server that speaks OpenAI's chat completions.
 #include <unistd.h>
 
-#include <fstream>
+#include <chrono>
 #include <functional>
 #include <iostream>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "base/status_macros.h"
 #include "bench/eval/accuracy.h"
 #include "bench/eval/sandbox.h"
+#include "bench/results/strings.h"
 #include "cli/bench.h"
 #include "cli/flag_help.h"
 #include "cli/flag_parser.h"
@@ -18,6 +18,7 @@
 #include "cli/subcommands.h"
 #include "cli/words.h"
 #include "fmt/format.h"
+#include "io/mapped_file.h"
 
 namespace fulgur::cli {
 namespace {
@@ -37,10 +38,19 @@ constexpr FlagSpec kQuestionFlags[] = {
      .default_value = "0",
      .help = {"gpqa: moves the options by so many letters", "gpqa：选项移动的位数"},
      .range = {.min = 0, .max = 3}},
+    {.name = "needle-words",
+     .type = FlagType::kTextList,
+     .default_value = "1000 4000 16000",
+     .help = {"needle: lengths of the text, in words", "needle：文本长度（词数）"}},
+    {.name = "needle-depths",
+     .type = FlagType::kInt,
+     .default_value = "5",
+     .help = {"needle: places from the beginning to the end", "needle：从开头到结尾的位置数"},
+     .range = {.min = 1, .max = 101}},
     {.name = "allow-code-execution",
      .type = FlagType::kBool,
-     .help = {"run the code of answers, isolated (humaneval, mbpp)",
-              "在隔离环境中运行答案里的代码（humaneval、mbpp）"}},
+     .help = {"run the code of answers, isolated (humaneval, mbpp, livecodebench)",
+              "在隔离环境中运行答案里的代码（humaneval、mbpp、livecodebench）"}},
 };
 
 constexpr FlagSpec kServerFlags[] = {
@@ -58,7 +68,8 @@ constexpr FlagSpec kServerFlags[] = {
     {.name = "n-samples",
      .type = FlagType::kInt,
      .default_value = "1",
-     .help = {"answers per question; several give maj@k", "每题的回答数；多于一个时给出 maj@k"},
+     .help = {"answers per question; several give maj@k and pass@k",
+              "每题的回答数；多于一个时给出 maj@k 与 pass@k"},
      .range = {.min = 1, .max = 1024}},
     {.name = "temperature",
      .type = FlagType::kFloat,
@@ -113,12 +124,23 @@ const FlagTable& EvalFlags() {
 
 int Fail(const absl::Status& error) { return ReportFailure("eval", error); }
 
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  if (!file) return absl::NotFoundError(fmt::format("{} cannot be read", path));
-  return text.str();
+// Lengths that would not fit in any model's context are mistyped.
+constexpr int64_t kMostNeedleWords = 10'000'000;
+
+absl::StatusOr<bench::EvalDataOptions> DataOptionsOf(const FlagValues& values) {
+  bench::EvalDataOptions options;
+  options.rotation = values.Int("rotation");
+  options.needle.depths = values.Int("needle-depths");
+  options.needle.words.clear();
+  for (const std::string& word : values.List("needle-words")) {
+    const auto words = bench::ParseInteger(word);
+    if (!words || *words < 1 || *words > kMostNeedleWords) {
+      return absl::InvalidArgumentError(
+          fmt::format("--needle-words '{}' is no number from 1 to {}", word, kMostNeedleWords));
+    }
+    options.needle.words.push_back(*words);
+  }
+  return options;
 }
 
 absl::StatusOr<bench::AskOptions> AskOptionsOf(const FlagValues& values) {
@@ -140,15 +162,17 @@ absl::StatusOr<bench::AskOptions> AskOptionsOf(const FlagValues& values) {
         "--n-samples above 1 needs --temperature above 0, or all samples are the same");
   }
   if (values.Given("prompt-template")) {
-    ASSIGN_OR_RETURN(ask.prompt_template, ReadFile(values.String("prompt-template")));
+    ASSIGN_OR_RETURN(const io::MappedFile file,
+                     io::MappedFile::Open(values.String("prompt-template")));
+    ask.prompt_template = file.text();
   }
   return ask;
 }
 
 absl::StatusOr<bench::EvalData> DataOf(const FlagValues& values, const std::string& dataset,
                                        const std::string& path) {
-  ASSIGN_OR_RETURN(bench::EvalData data,
-                   bench::ReadEvalData(dataset, path, values.Int("rotation")));
+  ASSIGN_OR_RETURN(const bench::EvalDataOptions options, DataOptionsOf(values));
+  ASSIGN_OR_RETURN(bench::EvalData data, bench::ReadEvalData(dataset, path, options));
   if (data.skipped_rows > 0) {
     std::cerr << fmt::format("{} rows were left out; the first: {}\n", data.skipped_rows,
                              data.first_problem);
@@ -157,6 +181,8 @@ absl::StatusOr<bench::EvalData> DataOf(const FlagValues& values, const std::stri
   if (values.Given("limit") && data.items.size() > limit) data.items.resize(limit);
   return data;
 }
+
+constexpr int64_t kStartSeconds = 2;  // of CPU, for the interpreter and its children
 
 // Grades all answers; code only where it may be run.
 absl::StatusOr<std::vector<bench::GradedAnswer>> GradeAll(const FlagValues& values,
@@ -169,7 +195,9 @@ absl::StatusOr<std::vector<bench::GradedAnswer>> GradeAll(const FlagValues& valu
           "the answers of this data set are programs; they are only run, isolated, with "
           "--allow-code-execution");
     }
-    ASSIGN_OR_RETURN(sandbox, bench::Sandbox::Create({}));
+    ASSIGN_OR_RETURN(sandbox,
+                     bench::Sandbox::Create({.wall = std::chrono::seconds(data.run_seconds),
+                                             .cpu_seconds = data.run_seconds + kStartSeconds}));
   }
   std::vector<bench::GradedAnswer> graded;
   for (bench::Answer& answer : answers) {
@@ -193,6 +221,9 @@ void PrintAccuracy(const bench::Accuracy& accuracy) {
   if (accuracy.majority) {
     std::cout << fmt::format("majority of {}: {:.2f} %\n", accuracy.samples,
                              100 * *accuracy.majority);
+  }
+  for (const auto& [k, share] : accuracy.pass_at) {
+    std::cout << fmt::format("pass@{}: {:.2f} %\n", k, 100 * share);
   }
   if (const auto published = bench::FindPublishedScore(accuracy.dataset)) {
     std::cout << fmt::format("expected of DeepSeek-V4-Flash: {:.2f} +/- {:.0f} ({})\n",

@@ -51,6 +51,20 @@ class EvalTest(unittest.TestCase):
         answer = self.evaluate("--dataset", "selftest-mc", "--limit", "5", "--prompt-template", template)
         self.assertIn("of 5 questions", answer.stdout, answer.stderr)
 
+    def test_several_samples_give_pass_at_k(self):
+        out = self.path("samples")
+        answer = self.evaluate("--dataset", "selftest-mc", "--limit", "4", "--n-samples", "4", "--temperature", "1",
+                               "--out", out)
+        self.assertIn("pass@4: ", answer.stdout, answer.stderr)
+        with open(os.path.join(out, "accuracy.json"), encoding="utf-8") as file:
+            self.assertEqual(sorted(json.load(file)["pass_at_k"]), ["1", "2", "4"])
+
+    def test_needles(self):
+        answer = self.evaluate("--dataset", "needle", "--needle-words", "50", "120", "--needle-depths", "2")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        self.assertIn("needle: 0.00 % of 8 questions", answer.stdout)
+        self.assertIn("    120 words, depth 100 %: 0 of 2", answer.stdout)
+
     def test_answers_that_are_cut_make_a_score_invalid(self):
         answer = self.evaluate("--dataset", "selftest-math", "--max-tokens", "2")
         self.assertEqual(answer.returncode, 4)
@@ -67,6 +81,8 @@ class EvalTest(unittest.TestCase):
                 (["--dataset", "gsm8k"], "needs --data FILE"),
                 (["--dataset", "gsm8k", "--data", self.path("absent")], "absent"),
                 ([], "--dataset is missing"),
+                (["--dataset", "needle", "--needle-words", "many"], "--needle-words 'many' is no number"),
+                (["--dataset", "livecodebench"], "needs --data FILE"),
                 (["--dataset", "selftest-mc", "--n-samples", "4"], "needs --temperature above 0"),
                 (["--dataset", "selftest-mc", "--compare", "x"], "--compare needs --out"),
                 (["--dataset", "selftest-mc", "--concurency", "4"], "did you mean --concurrency"),

@@ -43,6 +43,31 @@ bool MajorityIsRight(const std::vector<const Grade*>& grades) {
   return best != nullptr && best->correct;
 }
 
+// Mean over items of the chance that k of their samples hold a right one. Items with fewer answers
+// than k, as after an interruption, would need a guess and leave that k out.
+std::map<int64_t, double> PassAt(const GradesOfItems& items, int64_t samples) {
+  std::vector<int64_t> ks;
+  for (int64_t k = 1; k < samples; k *= 2) ks.push_back(k);
+  ks.push_back(samples);
+  std::map<int64_t, double> pass;
+  for (const int64_t k : ks) {
+    double sum = 0.0;
+    int64_t counted = 0;
+    bool enough = true;
+    for (const auto& grades : items) {
+      if (grades.empty()) continue;
+      const auto n = static_cast<int64_t>(grades.size());
+      const auto right = std::count_if(grades.begin(), grades.end(),
+                                       [](const Grade* grade) { return grade->correct; });
+      enough = enough && n >= k;
+      if (n >= k) sum += PassAtK(n, right, k);
+      ++counted;
+    }
+    if (enough && counted > 0) pass[k] = sum / static_cast<double>(counted);
+  }
+  return pass;
+}
+
 void CountAnswers(const EvalData& data, const std::vector<GradedAnswer>& answers,
                   Accuracy& accuracy) {
   for (const auto& [answer, grade] : answers) {
@@ -94,7 +119,8 @@ Accuracy Summarise(const EvalData& data, const std::vector<GradedAnswer>& answer
   Accuracy accuracy{.dataset = data.name};
   std::vector<double> means;
   int64_t majority = 0;
-  for (const auto& grades : GroupByItem(data, answers)) {
+  const GradesOfItems items = GroupByItem(data, answers);
+  for (const auto& grades : items) {
     if (grades.empty()) continue;
     means.push_back(ShareRight(grades));
     majority += MajorityIsRight(grades) ? 1 : 0;
@@ -114,7 +140,8 @@ Accuracy Summarise(const EvalData& data, const std::vector<GradedAnswer>& answer
     const double half = 1.96 * accuracy.standard_error;
     accuracy.interval = {std::max(0.0, accuracy.score - half),
                          std::min(1.0, accuracy.score + half)};
-    accuracy.majority = static_cast<double>(majority) / n;
+    if (data.kind != AnswerKind::kCode) accuracy.majority = static_cast<double>(majority) / n;
+    accuracy.pass_at = PassAt(items, accuracy.samples);
   }
   return accuracy;
 }

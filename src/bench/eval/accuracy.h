@@ -35,11 +35,12 @@ struct Accuracy {
   int64_t samples = 1;
   double score = 0.0;  // mean over items of the mean over samples
   double standard_error = 0.0;
-  Interval interval = {};               // 95 %
-  std::optional<double> majority = {};  // maj@k: the most frequent answer of each item's samples
-  int64_t failed = 0;                   // no answer at all
-  int64_t truncated = 0;                // finish_reason "length"
-  int64_t unparsed = 0;                 // no answer found in the text
+  Interval interval = {};                  // 95 %
+  std::optional<double> majority = {};     // maj@k: the most frequent answer of each item's samples
+  std::map<int64_t, double> pass_at = {};  // pass@k for k = 1, 2, 4 ... and all samples, if several
+  int64_t failed = 0;                      // no answer at all
+  int64_t truncated = 0;                   // finish_reason "length"
+  int64_t unparsed = 0;                    // no answer found in the text
   std::map<int, int64_t> tiers = {};
   std::map<std::string, Score> subsets = {};
   std::vector<std::string> warnings = {};  // why the score may not be valid

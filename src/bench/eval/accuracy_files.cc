@@ -40,6 +40,8 @@ Json SummaryOf(const EvalRun& run, const Accuracy& accuracy) {
   for (const auto& [name, score] : accuracy.subsets) {
     subsets[name] = {{"right", score.right}, {"total", score.total}};
   }
+  Json pass_at = Json::object();
+  for (const auto& [k, share] : accuracy.pass_at) pass_at[std::to_string(k)] = share;
   Json tiers = Json::object();
   for (const auto& [tier, count] : accuracy.tiers) tiers[std::to_string(tier)] = count;
   return {{"format", kFormat},
@@ -51,6 +53,7 @@ Json SummaryOf(const EvalRun& run, const Accuracy& accuracy) {
           {"stderr", accuracy.standard_error},
           {"ci95", {accuracy.interval.low, accuracy.interval.high}},
           {"majority", OrNull(accuracy.majority)},
+          {"pass_at_k", pass_at},
           {"valid", accuracy.valid()},
           {"warnings", accuracy.warnings},
           {"failed", accuracy.failed},

@@ -32,8 +32,21 @@ TEST(AccuracyTest, MeansOverSamplesThenOverItems) {
   EXPECT_NEAR(accuracy.score, 0.5, 1e-12);
   EXPECT_NEAR(*accuracy.majority, 0.5, 1e-12);
   EXPECT_EQ(accuracy.samples, 3);
+  ASSERT_EQ(accuracy.pass_at.size(), 3);
+  EXPECT_NEAR(accuracy.pass_at.at(1), 0.5, 1e-12);
+  EXPECT_NEAR(accuracy.pass_at.at(2), 5.0 / 6, 1e-12);
+  EXPECT_NEAR(accuracy.pass_at.at(3), 1.0, 1e-12);
   EXPECT_EQ(accuracy.subsets.at("easy").right, 2);
   EXPECT_TRUE(accuracy.valid());
+}
+
+TEST(AccuracyTest, PassAtKNeedsThatManyAnswersOfEveryItem) {
+  const EvalData data = TwoQuestions();
+  const Accuracy accuracy =
+      Summarise(data, {Said(data, 0, 0, "answer: 1"), Said(data, 0, 1, "answer: 5"),
+                       Said(data, 1, 0, "answer: 2")});
+  ASSERT_EQ(accuracy.pass_at.size(), 1);
+  EXPECT_NEAR(accuracy.pass_at.at(1), 0.75, 1e-12);
 }
 
 TEST(AccuracyTest, SaysWhyAScoreIsNotValid) {

@@ -10,6 +10,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
+#include "bench/eval/live_code.h"
+#include "bench/eval/needle.h"
 #include "bench/eval/self_test.h"
 #include "bench/results/csv.h"
 #include "io/mapped_file.h"
@@ -220,6 +222,9 @@ const std::vector<Reader>& Readers() {
       {"humaneval", AnswerKind::kCode, "JSON lines with prompt, test and entry_point",
        HumanEvalRow},
       {"mbpp", AnswerKind::kCode, "JSON lines with text and test_list", MbppRow},
+      {"livecodebench", AnswerKind::kCode, "the published JSON lines, with their tests",
+       LiveCodeRow},
+      {"needle", AnswerKind::kText, "numbers hidden in made-up text of growing length", nullptr},
       {"selftest-mc", AnswerKind::kLetter, "40 small questions made by this program", nullptr},
       {"selftest-math", AnswerKind::kNumber, "60 small sums in words made by this program",
        nullptr},
@@ -234,7 +239,9 @@ const Reader* FindReader(const std::string& name) {
   return nullptr;
 }
 
-absl::Status Fill(const Reader& reader, const std::string& path, int64_t rotation, EvalData& data) {
+absl::Status Fill(const Reader& reader, const std::string& path, const EvalDataOptions& options,
+                  EvalData& data) {
+  if (reader.name == "needle") return MakeNeedleItems(options.needle, data), absl::OkStatus();
   if (reader.name == "selftest-mc") return MakeChoiceItems(data), absl::OkStatus();
   if (reader.name == "selftest-math") return MakeSumItems(data), absl::OkStatus();
   if (path.empty()) {
@@ -242,7 +249,9 @@ absl::Status Fill(const Reader& reader, const std::string& path, int64_t rotatio
         absl::StrCat("--dataset ", data.name, " needs --data FILE: ", std::string(reader.help)));
   }
   if (reader.name == "mmlu") return ReadMmlu(path, data);
-  if (reader.name == "gpqa") return ReadGpqa(path, rotation, data);
+  if (reader.name == "gpqa") return ReadGpqa(path, options.rotation, data);
+  constexpr int64_t kManyTestsSeconds = 30;
+  if (reader.name == "livecodebench") data.run_seconds = kManyTestsSeconds;
   return ReadJsonItems(path, reader.read, data);
 }
 
@@ -263,7 +272,7 @@ std::vector<DatasetHelp> KnownDatasets() {
 }
 
 absl::StatusOr<EvalData> ReadEvalData(const std::string& dataset, const std::string& path,
-                                      int64_t rotation) {
+                                      const EvalDataOptions& options) {
   const Reader* reader = FindReader(dataset);
   if (reader == nullptr) {
     std::vector<std::string> names;
@@ -272,7 +281,7 @@ absl::StatusOr<EvalData> ReadEvalData(const std::string& dataset, const std::str
         "--dataset ", dataset, " is not known; there are ", absl::StrJoin(names, ", ")));
   }
   EvalData data{.name = dataset, .kind = reader->kind};
-  RETURN_IF_ERROR(Fill(*reader, path, rotation, data));
+  RETURN_IF_ERROR(Fill(*reader, path, options, data));
   if (data.items.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, " holds no question of ", dataset, " (", std::string(reader->help), ")",
@@ -296,8 +305,8 @@ std::string DefaultTemplate(AnswerKind kind) {
     case AnswerKind::kLetter:
       return "{question}\n\n{options}\nEnd with a line of the form\nAnswer: <letter>";
     case AnswerKind::kCode:
-      return "Write the Python function that this describes. Answer with one code block that holds "
-             "the whole function and its imports.\n\n{question}";
+      return "Write the Python code that this describes. Answer with one code block that holds all "
+             "of it and its imports.\n\n{question}";
     case AnswerKind::kText:
       return "{question}";
   }

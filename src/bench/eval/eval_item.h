@@ -28,12 +28,14 @@ struct EvalItem {
   std::string gold = {};                  // kCode: not used
   std::string code_head = {};    // kCode: signature and docstring that the answer completes
   std::string code_tests = {};   // kCode: a program that fails if the answer is wrong
+  std::string code_runner = {};  // kCode: instead of the two above, a program that runs SOLUTION
   std::string entry_point = {};  // kCode: the function's name; may be empty
 };
 
 struct EvalData {
   std::string name = {};  // of the data set
   AnswerKind kind = AnswerKind::kNumber;
+  int64_t run_seconds = 3;  // kCode: for one answer, all tests together
   std::vector<EvalItem> items = {};
   int64_t skipped_rows = 0;        // without the fields that the data set needs
   std::string first_problem = {};  // of them, with the line number
@@ -46,11 +48,21 @@ struct DatasetHelp {
 };
 std::vector<DatasetHelp> KnownDatasets();
 
+// Places at which a fact is hidden in text.
+struct NeedleShape {
+  std::vector<int64_t> words = {1000, 4000, 16000};  // of filler
+  int64_t depths = 5;
+};
+
+struct EvalDataOptions {
+  int64_t rotation = 0;  // moves the options of gpqa: samples see the right one at other letters
+  NeedleShape needle = {};
+};
+
 // Reads a published file: JSON lines, a JSON array, or CSV (mmlu, gpqa). Sets that this program
-// makes itself (selftest-mc, selftest-math) need no path. `rotation` moves the options of gpqa, so
-// that several samples see the right answer at different letters. Errors name file and line.
+// makes itself (needle, selftest-mc, selftest-math) need no path. Errors name file and line.
 absl::StatusOr<EvalData> ReadEvalData(const std::string& dataset, const std::string& path,
-                                      int64_t rotation = 0);
+                                      const EvalDataOptions& options = {});
 
 // The prompt of an item: `prompt_template` with {question} and {options} filled in.
 std::string RenderPrompt(const std::string& prompt_template, const EvalItem& item);

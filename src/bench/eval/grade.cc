@@ -3,14 +3,22 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "bench/eval/extract.h"
 #include "bench/eval/math_text.h"
+#include "nlohmann/json.hpp"
 
 namespace fulgur::bench {
 namespace {
+
+// Without white space, quotes, emphasis and a full stop around it.
+std::string Bare(std::string_view text) {
+  constexpr std::string_view kAround = " \t\r\n\"'`*.";
+  const size_t first = text.find_first_not_of(kAround);
+  if (first == std::string_view::npos) return "";
+  return std::string(text.substr(first, text.find_last_not_of(kAround) - first + 1));
+}
 
 std::optional<Extracted> Extract(AnswerKind kind, const EvalItem& item, std::string_view text) {
   switch (kind) {
@@ -25,7 +33,7 @@ std::optional<Extracted> Extract(AnswerKind kind, const EvalItem& item, std::str
     case AnswerKind::kCode:
       return ExtractCode(text, item.entry_point);
     case AnswerKind::kText:
-      return Extracted{std::string(absl::StripAsciiWhitespace(std::string(text))), 1};
+      return Extracted{Bare(text), 1};
   }
   return std::nullopt;
 }
@@ -65,6 +73,12 @@ Grade GradeAnswer(AnswerKind kind, const EvalItem& item, const std::string& text
 }
 
 std::string TestProgram(const EvalItem& item, const std::string& code) {
+  if (!item.code_runner.empty()) {
+    // A text of JSON is a literal of Python; what is no UTF-8 becomes a question mark.
+    const auto replace = nlohmann::json::error_handler_t::replace;
+    return absl::StrCat("SOLUTION = ", nlohmann::json(code).dump(-1, ' ', false, replace), "\n",
+                        item.code_runner);
+  }
   const bool complete = item.entry_point.empty() ||
                         code.find(absl::StrCat("def ", item.entry_point)) != std::string::npos;
   return absl::StrCat(complete ? "" : item.code_head, code, "\n\n", item.code_tests);

@@ -21,7 +21,7 @@ struct Grade {
 Grade GradeAnswer(AnswerKind kind, const EvalItem& item, const std::string& text);
 
 // The program that decides about a code answer: the answer, completed by the item's head where it
-// lacks the signature, then the tests.
+// lacks the signature, then the tests; or the item's own runner with the answer as SOLUTION.
 std::string TestProgram(const EvalItem& item, const std::string& code);
 
 }  // namespace fulgur::bench

@@ -37,6 +37,8 @@ TEST(GradeAnswerTest, EachKind) {
   EXPECT_TRUE(GradeAnswer(AnswerKind::kLetter, {.gold = "B"}, "Answer: B").correct);
   EXPECT_TRUE(GradeAnswer(AnswerKind::kMath, {.gold = "\\frac12"}, "\\boxed{0.5}").correct);
   EXPECT_TRUE(GradeAnswer(AnswerKind::kText, {.gold = "blue"}, " blue\n").correct);
+  EXPECT_TRUE(GradeAnswer(AnswerKind::kText, {.gold = "blue"}, "**\"blue\".**").correct);
+  EXPECT_FALSE(GradeAnswer(AnswerKind::kText, {.gold = "blue"}, "dark blue").correct);
   EXPECT_FALSE(GradeAnswer(AnswerKind::kNumber, {.gold = "18"}, "answer: 17").correct);
   EXPECT_FALSE(GradeAnswer(AnswerKind::kNumber, {.gold = "18"}, "<think>answer: 18").parsed);
 }
@@ -78,7 +80,7 @@ TEST_F(EvalDataTest, TheRightLetterOfGpqaMoves) {
             "Question,Correct Answer,Incorrect Answer 1,Incorrect Answer 2,Incorrect Answer 3\n"
             "q0,r,a,b,c\nq1,r,a,b,c\nq2,r,a,b,c\n");
   for (int64_t rotation : {0, 1}) {
-    const auto data = ReadEvalData("gpqa", path, rotation);
+    const auto data = ReadEvalData("gpqa", path, {.rotation = rotation});
     ASSERT_TRUE(data.ok()) << data.status();
     std::string letters;
     for (const EvalItem& item : data->items) {
@@ -116,6 +118,24 @@ TEST_F(EvalDataTest, OwnSetsAreWellFormed) {
   const auto sums = ReadEvalData("selftest-math", "");
   ASSERT_TRUE(sums.ok());
   for (const EvalItem& item : sums->items) EXPECT_GE(std::stoi(item.gold), 0);
+}
+
+TEST_F(EvalDataTest, NeedlesLieWhereTheySay) {
+  const auto data = ReadEvalData("needle", "", {.needle = {.words = {200, 800}, .depths = 3}});
+  ASSERT_TRUE(data.ok()) << data.status();
+  ASSERT_EQ(data->items.size(), 12);
+  EXPECT_EQ(data->items[0].subset, "    200 words, depth   0 %");
+  EXPECT_EQ(data->items[11].subset, "    800 words, depth 100 %");
+  for (const EvalItem& item : data->items) {
+    const size_t first = item.question.find(item.gold);
+    ASSERT_NE(first, std::string::npos);
+    EXPECT_EQ(item.question.rfind(item.gold), first);
+    const double depth = std::stod(item.subset.substr(item.subset.find("depth") + 5)) / 100;
+    EXPECT_NEAR(static_cast<double>(first) / static_cast<double>(item.question.size()), depth, 0.12)
+        << item.id;
+  }
+  const auto again = ReadEvalData("needle", "", {.needle = {.words = {200, 800}, .depths = 3}});
+  EXPECT_EQ(again->items[7].question, data->items[7].question);
 }
 
 }  // namespace
