@@ -1,8 +1,6 @@
 #include "deploy/check.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -11,6 +9,7 @@
 #include "base/status_macros.h"
 #include "deploy/rules.h"
 #include "fmt/format.h"
+#include "io/mapped_file.h"
 
 namespace fulgur::deploy {
 namespace {
@@ -18,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMaxNesting = 4;  // scripts in here-documents in scripts
-constexpr uintmax_t kMaxScriptBytes = 1 << 20;
+constexpr int64_t kMaxScriptBytes = 1 << 20;
 
 std::string FileName(const std::string& path) { return fs::path(path).filename(); }
 
@@ -108,6 +107,7 @@ class Collector {
       Surroundings inside = around;
       inside.container_environment = environment;
       ReadNested(command.words, file, inside, nesting);
+      CheckProxy(command.words, file);
       if (const auto start = ServeArguments(command.words)) {
         AddCommand({command.words.begin() + static_cast<ptrdiff_t>(*start), command.words.end()},
                    command, file, inside);
@@ -137,6 +137,22 @@ class Collector {
       }
     }
     if (devices > 0) around.num_devices = devices;
+  }
+
+  // The layer-wise proxy hands its own --host on to the decode nodes as the metaserver's.
+  void CheckProxy(const std::vector<ShellWord>& words, const std::string& file) {
+    const bool layerwise = std::any_of(words.begin(), words.end(), [](const ShellWord& word) {
+      return FileName(word.text).starts_with("load_balance_proxy_layerwise");
+    });
+    for (size_t i = 0; layerwise && i + 1 < words.size(); ++i) {
+      const ShellWord& host = words[i + 1];
+      if (words[i].text != "--host" || host.unknown || IsCallable(host.text)) continue;
+      findings_.push_back({Severity::kError, "metaserver-address", file, host.line,
+                           fmt::format("the proxy tells decode nodes to call {}, which is no "
+                                       "address that they can call",
+                                       host.text),
+                           "write the proxy's own address behind --host"});
+    }
   }
 
   void ReadDocument(const HereDocument& document, const std::string& file,
@@ -202,14 +218,11 @@ CheckReport Judge(const std::vector<ServeCommand>& commands, Findings findings) 
 }
 
 absl::StatusOr<std::string> ReadScript(const fs::path& path) {
-  std::error_code error;
-  const auto size = fs::file_size(path, error);
-  std::ifstream file(path, std::ios::binary);
-  if (error || !file) return absl::NotFoundError("cannot read " + path.string());
-  if (size > kMaxScriptBytes) {
+  ASSIGN_OR_RETURN(const io::MappedFile file, io::MappedFile::Open(path.string()));
+  if (file.size() > kMaxScriptBytes) {
     return absl::InvalidArgumentError(path.string() + " is too large for a script");
   }
-  return std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  return std::string(file.text());
 }
 
 // Scripts by folder: what lies together belongs together.

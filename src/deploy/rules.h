@@ -35,6 +35,9 @@ std::string RoleOf(const ServeCommand& command);  // empty: prefill and decode i
 int64_t TensorParallel(const ServeCommand& command, int64_t if_unknown);
 std::optional<int64_t> KnownSize(const ServeCommand& command, const std::string& flag);
 
+// Whether other nodes can call a host: a name or an address, not "all interfaces".
+bool IsCallable(std::string_view host);
+
 // Adds findings about one command.
 class Reporter {
  public:

@@ -88,6 +88,17 @@ void CheckBudget(const ServeCommand& command, Reporter& report) {
                              *length, *tokens),
                  "remove --no-enable-chunked-prefill");
   }
+  // Window and state caches of a chunk are set aside for every request that is admitted, in full.
+  constexpr int64_t kLargeChunk = 32768;
+  constexpr double kGibPerToken = 0.53 / 1024;
+  if (RoleOf(command) != kConsumer && tokens && *tokens > kLargeChunk) {
+    report.Warn(
+        "admission-reserve", line,
+        fmt::format("each admitted request sets aside cache for a chunk of {} tokens, about "
+                    "{:.0f} GiB, however short it is",
+                    *tokens, static_cast<double>(*tokens) * kGibPerToken),
+        "write 8192 to 10240, as the recipes do");
+  }
   const int64_t rows = 1 + SpeculationOf(command).depth.value_or(0);
   if (RoleOf(command) == kConsumer && tokens && sequences && *tokens < *sequences * rows) {
     report.Warn("decode-budget", line,

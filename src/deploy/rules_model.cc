@@ -1,10 +1,9 @@
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <regex>
 
 #include "deploy/rules.h"
 #include "fmt/format.h"
+#include "io/mapped_file.h"
 
 namespace fulgur::deploy {
 namespace {
@@ -18,19 +17,18 @@ std::string Lower(std::string text) {
   return text;
 }
 
-bool Contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
+bool Contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
 }
 
 // Which drafter a checkpoint holds: from its tensor index where that can be read, else from its
 // name (the 0731 release has DSpark stages). Empty: not known.
 std::string DrafterOf(const std::string& model) {
-  std::ifstream file(fs::path(model) / "model.safetensors.index.json");
-  if (file) {
-    const std::string index((std::istreambuf_iterator<char>(file)),
-                            std::istreambuf_iterator<char>());
-    if (Contains(index, "\"mtp.0.head.weight\"")) return "mtp";
-    if (Contains(index, "\"mtp.")) return "dspark";  // stages without a head of their own
+  const auto index =
+      io::MappedFile::Open((fs::path(model) / "model.safetensors.index.json").string());
+  if (index.ok()) {
+    if (Contains(index->text(), "\"mtp.0.head.weight\"")) return "mtp";
+    if (Contains(index->text(), "\"mtp.")) return "dspark";  // stages without a head of their own
   }
   const std::string name = Lower(fs::path(model).filename());
   if (Contains(name, "0731") || Contains(name, "dspark")) return "dspark";

@@ -62,6 +62,70 @@ void CheckSharding(const ServeCommand& command, Reporter& report) {
   }
 }
 
+// Two implementations of moving experts at run time; a runner takes the settings of one only.
+void CheckExpertPlacement(const ServeCommand& command, Reporter& report) {
+  const nlohmann::json placement =
+      command.Json("additional-config").value("eplb_config", nlohmann::json());
+  const int line = command.LineOf("additional-config");
+  const bool gated = IsSet(command, "DYNAMIC_EPLB") || IsSet(command, "EXPERT_MAP_RECORD");
+  if (command.IsOn("enable-eplb") && (!placement.is_null() || gated)) {
+    report.Error("eplb-mixed", command.LineOf("enable-eplb"),
+                 "--enable-eplb belongs to the new model runner, eplb_config and the variables "
+                 "DYNAMIC_EPLB and EXPERT_MAP_RECORD to the old one: mixing them is refused",
+                 "keep one of the two");
+    return;
+  }
+  if (!placement.is_object()) return;
+  const bool known_environment = !command.file.empty();
+  if (placement.value("dynamic_eplb", nlohmann::json()) == true && known_environment && !gated) {
+    report.Warn("eplb-gate", line,
+                "dynamic_eplb has no effect unless DYNAMIC_EPLB is true in the environment",
+                "write `export DYNAMIC_EPLB=true` before the command");
+  }
+  const nlohmann::json policy = placement.value("eplb_policy_type", nlohmann::json(0));
+  constexpr int64_t kLastPolicy = 3;
+  if (!policy.is_number_integer() || policy.get<int64_t>() < 0 ||
+      policy.get<int64_t>() > kLastPolicy) {
+    report.Error("eplb-policy", line,
+                 fmt::format("eplb_policy_type is {}, not 0 to {}", policy.dump(), kLastPolicy),
+                 "write 2, the default");
+  }
+  const nlohmann::json path = placement.value("expert_map_path", nlohmann::json());
+  if (path.is_string() && !path.get<std::string>().ends_with(".json")) {
+    report.Error("eplb-map", line,
+                 fmt::format("expert_map_path {} does not end in .json", path.dump()),
+                 "name the file that expert_map_record_path wrote");
+  }
+}
+
+void CheckExpertExchange(const ServeCommand& command, Reporter& report) {
+  const int line = command.LineOf("additional-config");
+  const bool fused =
+      IsSet(command, "VLLM_ASCEND_ENABLE_FUSED_MC2") ||
+      command.Json("additional-config").value("enable_fused_mc2", nlohmann::json(0)) != 0;
+  if (fused && ExtraIsOn(command, "multistream_overlap_shared_expert")) {
+    report.Warn("fused-mc2-with-multistream", line,
+                "fused MC2 switches multistream_overlap_shared_expert off",
+                "keep the one that you measured to be faster");
+  }
+  if (fused && ExtraIsOn(command, "enable_mc2_hierarchy_comm")) {
+    report.Error("fused-mc2-with-hierarchy", line,
+                 "enable_mc2_hierarchy_comm and fused MC2 exclude each other",
+                 "remove one of them");
+  }
+  constexpr int64_t kTokensPerRank = 512;
+  const auto tokens = command.Number("max-num-batched-tokens");
+  const auto ranks = KnownSize(command, "tensor-parallel-size");
+  if (ExtraIsOn(command, "enable_prefill_mc2") && tokens && ranks &&
+      *tokens > kTokensPerRank * *ranks) {
+    report.Warn("prefill-mc2-budget", command.LineOf("max-num-batched-tokens"),
+                fmt::format("enable_prefill_mc2 moves at most {} tokens a rank: steps of {} tokens "
+                            "over {} ranks are too large for it",
+                            kTokensPerRank, *tokens, *ranks),
+                fmt::format("write --max-num-batched-tokens {}", kTokensPerRank * *ranks));
+  }
+}
+
 void CheckDevices(const ServeCommand& command, Reporter& report) {
   if (!command.num_devices) return;
   const auto tp = KnownSize(command, "tensor-parallel-size");
@@ -103,14 +167,6 @@ void CheckEnvironment(const ServeCommand& command, Reporter& report) {
                             name),
                 fmt::format("write {} in --additional-config", key));
   }
-  const bool fused =
-      IsSet(command, "VLLM_ASCEND_ENABLE_FUSED_MC2") ||
-      command.Json("additional-config").value("enable_fused_mc2", nlohmann::json(0)) != 0;
-  if (fused && ExtraIsOn(command, "multistream_overlap_shared_expert")) {
-    report.Warn("fused-mc2-with-multistream", command.LineOf("additional-config"),
-                "fused MC2 switches multistream_overlap_shared_expert off",
-                "keep the one that you measured to be faster");
-  }
   if (IsSet(command, "ASCEND_LAUNCH_BLOCKING") && !command.IsOn("enforce-eager")) {
     report.Error("blocking-launch-with-graphs", LineOfVariable(command, "ASCEND_LAUNCH_BLOCKING"),
                  "ASCEND_LAUNCH_BLOCKING does not work with graphs",
@@ -139,6 +195,8 @@ void CheckEnvironment(const ServeCommand& command, Reporter& report) {
 void CheckParallel(const ServeCommand& command, Findings& findings) {
   Reporter report(command, findings);
   CheckSharding(command, report);
+  CheckExpertPlacement(command, report);
+  CheckExpertExchange(command, report);
   CheckDevices(command, report);
   CheckFrontEnd(command, report);
   CheckEnvironment(command, report);

@@ -94,6 +94,13 @@ void CheckSame(const ServeCommand& prefill, const ServeCommand& decode, Findings
         fmt::format("--attention-config differs from that of the prefill node {}", prefill.file),
         "make them equal: caches of different layout do not fit each other");
   }
+  if (!prefill.image.empty() && !decode.image.empty() && prefill.image != decode.image) {
+    report.Warn("images-differ", decode.image_line,
+                fmt::format("the container is {} here and {} on the prefill node {}: versions may "
+                            "lay caches out differently",
+                            decode.image, prefill.image, prefill.file),
+                "use the same release on both sides");
+  }
   const Json sizes_p = prefill.Json(kTransfer).value("kv_connector_extra_config", Json::object());
   const Json sizes_d = decode.Json(kTransfer).value("kv_connector_extra_config", Json::object());
   for (const char* side : {"prefill", "decode"}) {

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <set>
+#include <string_view>
 
 #include "deploy/rules.h"
 #include "fmt/format.h"
@@ -74,6 +76,36 @@ void CheckConnector(const Json& transfer, int line, Reporter& report) {
   }
 }
 
+// Connectors in a chain obey the same rules, each with its own configuration.
+void CheckChain(const Json& transfer, int line, Reporter& report) {
+  const Json extra = transfer.value(kOther, Json::object());
+  if (!extra.is_object()) return;
+  const Json chain = extra.value("connectors", Json::array());
+  if (!chain.is_array()) return;
+  for (const Json& link : chain) {
+    if (link.is_object()) CheckConnector(link, line, report);
+  }
+}
+
+bool Uses(const Json& transfer, std::string_view connector) {
+  if (transfer.value("kv_connector", Json()) == connector) return true;
+  const Json extra = transfer.value(kOther, Json::object());
+  const Json chain = extra.is_object() ? extra.value("connectors", Json::array()) : Json::array();
+  return chain.is_array() && std::any_of(chain.begin(), chain.end(), [&](const Json& link) {
+           return link.is_object() && link.value("kv_connector", Json()) == connector;
+         });
+}
+
+// Keys of the pool hold hashes of the prompt, which Python salts anew in each process.
+void CheckPool(const ServeCommand& command, const Json& transfer, int line, Reporter& report) {
+  const bool known_environment = !command.file.empty();
+  const bool seeded = command.environment.count("PYTHONHASHSEED") != 0;
+  if (!known_environment || seeded || !Uses(transfer, "AscendStoreConnector")) return;
+  report.Warn("pool-hash-seed", line,
+              "without PYTHONHASHSEED every process hashes prompts otherwise: the pool never hits",
+              "write `export PYTHONHASHSEED=0` before the command, on all nodes");
+}
+
 void CheckPolicy(const Json& transfer, int line, Reporter& report) {
   const Json extra = transfer.value(kOther, Json::object());
   if (extra.is_object() && extra.contains("kv_load_failure_policy")) {
@@ -87,6 +119,28 @@ void CheckPolicy(const Json& transfer, int line, Reporter& report) {
                  "kinds of cache, at the moment of the failure",
                  "write fail, or leave it out");
   }
+}
+
+// Decode nodes call this address; one that means "all interfaces here" leads each to itself.
+void CheckMetaserver(const Json& transfer, int line, Reporter& report) {
+  const Json extra = transfer.value(kOther, Json::object());
+  const Json address = extra.is_object() ? extra.value("metaserver", Json()) : Json();
+  if (address.is_null()) return;
+  std::string_view host = address.is_string()
+                              ? std::string_view(address.get_ref<const std::string&>())
+                              : std::string_view();
+  if (const size_t scheme = host.find("://"); scheme != std::string_view::npos) {
+    host.remove_prefix(scheme + 3);
+  }
+  host = host.substr(0, host.find('/'));
+  const size_t port = host.rfind(':');
+  const bool bracketed = host.ends_with(']');
+  if (port != std::string_view::npos && !bracketed) host = host.substr(0, port);
+  if (IsCallable(host)) return;
+  report.Error(
+      "metaserver-address", line,
+      fmt::format("the metaserver {} is no address that other nodes can call", address.dump()),
+      "write http://ADDRESS:PORT/v1/metaserver with the proxy's own address");
 }
 
 struct Sizes {
@@ -138,6 +192,27 @@ void CheckSizes(const ServeCommand& command, const Json& transfer, int line, Rep
   }
 }
 
+// Moves requests between the ranks of one node.
+void CheckBalancer(const ServeCommand& command, const Json& scheduler, int line, Reporter& report) {
+  if (!scheduler.is_object() || !scheduler.contains("dyntra_lb_config")) return;
+  const auto ranks = KnownSize(command, "data-parallel-size");
+  const auto local = command.Has("data-parallel-size-local")
+                         ? KnownSize(command, "data-parallel-size-local")
+                         : ranks;
+  const bool several_nodes = (ranks && local && *local < *ranks) ||
+                             command.Number("nnodes").value_or(1) > 1 || command.IsOn("headless");
+  std::string why;
+  if (RoleOf(command) != kConsumer) {
+    why = "works on decode nodes only";
+  } else if (ranks && *ranks < 2) {
+    why = "needs a data-parallel size above 1";
+  } else if (several_nodes) {
+    why = "moves requests within one node, and this group spans several";
+  }
+  if (why.empty()) return;
+  report.Error("dyntra-balancer", line, "the DyntraLB scheduler " + why, "remove dyntra_lb_config");
+}
+
 void CheckScheduler(const ServeCommand& command, Reporter& report) {
   const Json& extra = command.Json("additional-config");
   const Json scheduler = extra.value("scheduler_config", Json::object());
@@ -176,6 +251,11 @@ void CheckScheduler(const ServeCommand& command, Reporter& report) {
                 "kinds of cache",
                 "add --no-enable-prefix-caching");
   }
+  CheckBalancer(command, scheduler, line, report);
+  if (extra.value("enable_kv_nz", Json()) == true && role != kConsumer) {
+    report.Error("kv-nz", line, "enable_kv_nz is a cache format of decode nodes only",
+                 "remove enable_kv_nz");
+  }
   const bool fine = extra.value("finegrained_tp_config", Json::object()).is_object() &&
                     (extra.value("finegrained_tp_config", Json::object())
                          .contains("oproj_tensor_parallel_size") ||
@@ -199,10 +279,18 @@ void CheckTransfer(const ServeCommand& command, Findings& findings) {
     const Json& transfer = setting->second.value;
     CheckKeys(transfer, setting->second.line, report);
     CheckConnector(transfer, setting->second.line, report);
+    CheckChain(transfer, setting->second.line, report);
+    CheckPool(command, transfer, setting->second.line, report);
     CheckPolicy(transfer, setting->second.line, report);
+    CheckMetaserver(transfer, setting->second.line, report);
     CheckSizes(command, transfer, setting->second.line, report);
   }
   CheckScheduler(command, report);
+}
+
+bool IsCallable(std::string_view host) {
+  return !host.empty() && host != "0.0.0.0" && host != "::" && host != "[::]" && host != "*" &&
+         host.find_first_of(" /@") == std::string_view::npos;
 }
 
 }  // namespace fulgur::deploy

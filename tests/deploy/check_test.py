@@ -92,6 +92,27 @@ RULES = [
     ("prefix-cache-on-decode", BASE + [HYBRID] + transfer()),
     ("fine-grained-tp-needs-recompute", DECODE + transfer() +
      extra(finegrained_tp_config={"oproj_tensor_parallel_size": 4})),
+    ("dyntra-balancer", BASE + extra(scheduler_config={"dyntra_lb_config": {}})),
+    ("dyntra-balancer", DECODE + transfer() + extra(scheduler_config={"dyntra_lb_config": {}}) +
+     ["--data-parallel-size-local", "2"]),
+    ("dyntra-balancer", DECODE + transfer(kv_connector_extra_config={}) + ["--data-parallel-size", "1"] +
+     extra(scheduler_config={"dyntra_lb_config": {}})),
+    ("eplb-mixed", BASE + ["--enable-eplb"] + extra(eplb_config={"dynamic_eplb": True})),
+    ("eplb-policy", BASE + extra(eplb_config={"eplb_policy_type": 4})),
+    ("eplb-map", BASE + extra(eplb_config={"expert_map_path": "/maps/experts"})),
+    ("fused-mc2-with-multistream", BASE + extra(enable_fused_mc2=1, multistream_overlap_shared_expert=True)),
+    ("fused-mc2-with-hierarchy", BASE + extra(enable_fused_mc2=1, enable_mc2_hierarchy_comm=True)),
+    ("prefill-mc2-budget", BASE + extra(enable_prefill_mc2=True)),
+    ("kv-nz", BASE + extra(enable_kv_nz=True)),
+    ("metaserver-address", PREFILL + transfer("kv_producer", kv_connector_extra_config={
+        "metaserver": "http://0.0.0.0:9000/v1/metaserver"})),
+    ("metaserver-address", PREFILL + transfer("kv_producer", kv_connector_extra_config={"metaserver": "http://:9000"})),
+    ("connector-without-hybrid", PREFILL + transfer("kv_producer", kv_connector="MultiConnector",
+                                                    kv_connector_extra_config={"connectors": [
+                                                        {"kv_connector": "MooncakeConnectorV1",
+                                                         "kv_role": "kv_producer"}]})),
+    ("admission-reserve", BASE + ["--max-num-batched-tokens", "65536"]),
+    ("decode-context-parallel", BASE + ["--decode-context-parallel-size", "2"]),
     ("unknown-flag", BASE + ["--max-num-sequences", "3"]),
     ("value-missing", BASE + ["--port"]),
     ("stray-argument", BASE + ["extra"]),
@@ -216,6 +237,30 @@ class ScriptsTest(unittest.TestCase):
         self.assertEqual([(f["rule"], f["line"]) for f in findings],
                          [("retention-interval", 1), ("http-proxy", 2), ("blocking-launch-with-graphs", 3)])
         self.assertIn("16384", findings[0]["fix"])
+
+    def test_what_only_the_environment_shows(self):
+        config = {"kv_connector": "MultiConnector", "kv_role": "kv_producer", "engine_id": "0", "kv_port": 30000,
+                  "kv_connector_extra_config": {"connectors": [
+                      {"kv_connector": "MooncakeHybridConnector", "kv_role": "kv_producer"},
+                      {"kv_connector": "AscendStoreConnector", "kv_role": "kv_both"}]}}
+        command = (self.SERVE + f"{HYBRID} --enforce-eager --kv-transfer-config '{json.dumps(config)}' "
+                   """--additional-config '{"eplb_config": {"dynamic_eplb": true}}'\n""")
+        path = self.write("bare.sh", command)
+        self.assertEqual(rules(check(path)[0]), ["eplb-gate", "pool-hash-seed"])
+        path = self.write("full.sh", "export PYTHONHASHSEED=0 DYNAMIC_EPLB=true\n" + command)
+        self.assertEqual(check(path)[0], [])
+
+    def test_a_layerwise_proxy_needs_an_address_of_its_own(self):
+        proxy = "python3 load_balance_proxy_layerwise_server_example.py --host {} --port 1999 --prefiller-hosts 10.0.0.1\n"
+        for host, found in (("0.0.0.0", ["metaserver-address"]), ("10.0.0.9", []), ("$LOCAL_IP", [])):
+            path = self.write("proxy.sh", proxy.format(host) + self.SERVE + "\n")
+            self.assertEqual(rules(check(path)[0]), found)
+
+    def test_two_images(self):
+        self.assertEqual(self.pair(), [])
+        for node, image in (("p", "v0.25.1-a3"), ("d", "v0.26.0-a3")):
+            self.write(f"{node}/launch.sh", f"docker run x/vllm-ascend:{image} bash /serve.sh\n")
+        self.assertEqual(rules(check(self.folder)[0]), ["images-differ"])
 
     def pair(self, **decode):
         def command(role, port, engine, method="dspark", depth=7, block=128):
