@@ -1,4 +1,7 @@
 // Measures what this machine can do at this moment: memory, kernels, and workers that meet.
+//
+// In time of the workers' threads, which stands still while other programs have their cores: so a
+// busy machine is measured as it would be with the cores to itself, but for memory and caches.
 #pragma once
 
 #include <memory>
@@ -20,7 +23,8 @@ class ReadProbe {
   ReadProbe& operator=(ReadProbe&&) noexcept;
   ~ReadProbe();
 
-  // Bytes per second of the first `workers` workers reading their shares once, at the same time.
+  // Bytes per second of the first `workers` workers reading their shares once, at the same time;
+  // the sum of what each reads in its thread's time.
   double ReadRate(base::WorkerTeam& team, int workers) const;
 
  private:
@@ -29,6 +33,9 @@ class ReadProbe {
 
   std::unique_ptr<Memory> memory_;
 };
+
+// Seconds that the calling thread has run.
+double ThreadSeconds();
 
 // About two seconds; all workers of the team run. Errors: no memory for the probe.
 absl::StatusOr<MachineFigures> MeasureMachine(const base::Machine& machine,

@@ -11,14 +11,16 @@ namespace {
 using kernels::PackedLinear;
 using kernels::WeightFormat;
 
-// Reading and arithmetic overlap, but where both take about as long not fully: the p-norm of the
-// two, which is the larger one when they are far apart.
-constexpr double kOverlapNorm = 4.0;
+// Reading and arithmetic overlap badly where both take about as long: from memory, FP8 and FP4
+// kernels at one row need a quarter more than reading alone.
+constexpr double kOverlapNorm = 2.5;
 
-// Rates of what is not a product of weights, relative to products with many rows.
-constexpr double kAttentionShare = 0.75;  // of bf16
-constexpr double kIndexShare = 0.85;      // of int8
-constexpr double kVectorShare = 0.25;     // of fp32
+// Rates relative to products with many rows: of what is not a product, and of experts, whose rows
+// are gathered and uneven in number. As measured with the AVX-512 kernels.
+constexpr double kAttentionShare = 0.45;  // of bf16
+constexpr double kIndexShare = 0.20;      // of int8; scoring and choosing
+constexpr double kVectorShare = 0.08;     // of fp32
+constexpr double kExpertShare = 0.60;     // of the format of the weights
 
 constexpr int64_t kHeadsAtATime = 16;  // that share the keys of a row in attention
 constexpr int64_t kKeysAtATime = 64;   // an indexer's unit of work
@@ -70,13 +72,12 @@ class Collector {
   }
 
  private:
-  StageWork& Begin(StageKind kind, int barriers) {
+  StageWork& Begin(StageKind kind) {
     StageWork stage;
     stage.kind = kind;
     stage.layer = layer_;
     stage.ratio = layer_ < config_.num_layers ? config_.Ratio(layer_) : 0;
     stage.units = 0;
-    stage.barriers = barriers;
     stages_.push_back(stage);
     return stages_.back();
   }
@@ -118,7 +119,7 @@ class Collector {
 
 // Mixing the streams takes a multiplication and an addition for each pair of them and element.
 void Collector::AddStreams(const model::HyperConnection& hc) {
-  StageWork& stage = Begin(StageKind::kStreams, 2);
+  StageWork& stage = Begin(StageKind::kStreams);
   AddProduct(stage, hc.fn, rows_);
   const auto streams = static_cast<double>(config_.hc_mult);
   const auto width = static_cast<double>(config_.hidden_size);
@@ -127,7 +128,7 @@ void Collector::AddStreams(const model::HyperConnection& hc) {
 }
 
 void Collector::AddAttention(const model::Attention& attention) {
-  StageWork& inputs = Begin(StageKind::kAttentionInputs, 2);
+  StageWork& inputs = Begin(StageKind::kAttentionInputs);
   AddProduct(inputs, attention.wq_a, rows_);
   AddProduct(inputs, attention.wkv, rows_);
   AddProduct(inputs, attention.compressor.wkv, rows_);
@@ -136,7 +137,7 @@ void Collector::AddAttention(const model::Attention& attention) {
   AddProduct(inputs, attention.indexer.compressor.wgate, rows_);
   AddProduct(inputs, attention.indexer.weights_proj, rows_);
 
-  StageWork& queries = Begin(StageKind::kQueries, 2);
+  StageWork& queries = Begin(StageKind::kQueries);
   AddProduct(queries, attention.wq_b, rows_);
   if (Choosing()) AddProduct(queries, attention.indexer.wq_b, rows_);
   const auto width = static_cast<double>(config_.num_heads * config_.head_dim);
@@ -145,13 +146,13 @@ void Collector::AddAttention(const model::Attention& attention) {
   if (Choosing()) AddIndex();
   AddKeys();
 
-  StageWork& outputs = Begin(StageKind::kAttentionOutputs, 2);
+  StageWork& outputs = Begin(StageKind::kAttentionOutputs);
   for (const PackedLinear& group : attention.wo_a) AddProduct(outputs, group, rows_);
   AddProduct(outputs, attention.wo_b, rows_);
 }
 
 void Collector::AddIndex() {
-  StageWork& stage = Begin(StageKind::kIndex, 2);
+  StageWork& stage = Begin(StageKind::kIndex);
   const auto sequences = static_cast<double>(step_.sequences);
   const auto heads = static_cast<double>(config_.index_heads);
   const int64_t ratio = config_.Ratio(layer_);
@@ -163,7 +164,7 @@ void Collector::AddIndex() {
 
 // Rows of one sequence share the entries that they read.
 void Collector::AddKeys() {
-  StageWork& stage = Begin(StageKind::kAttention, 1);
+  StageWork& stage = Begin(StageKind::kAttention);
   const int64_t most = Choosing() ? config_.index_topk : Entries();
   const double keys = window_keys_ + EntryKeys(step_, config_.Ratio(layer_), most);
   const double distinct =
@@ -177,10 +178,10 @@ void Collector::AddKeys() {
 
 // Tokens choose independently, so n of them leave an expert out with chance (1 - k / E)^n.
 void Collector::AddExperts(const model::Moe& moe) {
-  StageWork& router = Begin(StageKind::kRouter, 2);
+  StageWork& router = Begin(StageKind::kRouter);
   AddProduct(router, moe.router, rows_);
 
-  StageWork& stage = Begin(StageKind::kExperts, 3);
+  StageWork& stage = Begin(StageKind::kExperts);
   const auto experts = static_cast<double>(config_.num_experts);
   const auto chosen = static_cast<double>(config_.experts_per_token);
   const double busy = experts * (1.0 - std::pow(1.0 - chosen / experts, rows_));
@@ -197,7 +198,7 @@ void Collector::AddExperts(const model::Moe& moe) {
 }
 
 void Collector::AddHead() {
-  StageWork& stage = Begin(StageKind::kHead, 2);
+  StageWork& stage = Begin(StageKind::kHead);
   AddProduct(stage, weights_.head_hc.fn, rows_);
   AddProduct(stage, weights_.head, static_cast<double>(step_.logit_rows));
 }
@@ -249,7 +250,10 @@ StageTime TimeOf(const StageWork& stage, const MachineFigures& machine) {
   double compute = stage.attention_ops / (kAttentionShare * machine.Of(WeightFormat::kBf16).ops) +
                    stage.index_ops / (kIndexShare * machine.Of(WeightFormat::kInt8).ops) +
                    stage.vector_ops / (kVectorShare * machine.Of(WeightFormat::kF32).ops);
-  for (const ProductWork& work : stage.products) compute += Seconds(work, machine.Of(work.format));
+  const double share = stage.kind == StageKind::kExperts ? kExpertShare : 1.0;
+  for (const ProductWork& work : stage.products) {
+    compute += Seconds(work, machine.Of(work.format)) / share;
+  }
 
   // The busiest worker has this share of the stage.
   const auto units = static_cast<double>(std::max<int64_t>(1, stage.units));
@@ -258,7 +262,7 @@ StageTime TimeOf(const StageWork& stage, const MachineFigures& machine) {
   time.read = std::max(stage.bytes() / SpreadReadRate(machine),
                        busiest * stage.bytes() / machine.core_read_rate);
   time.compute = compute * machine.cores * busiest;
-  time.barrier = machine.cores > 1 ? stage.barriers * machine.barrier_seconds : 0.0;
+  time.barrier = machine.cores > 1 ? machine.barrier_seconds : 0.0;
   time.total = time.barrier +
                std::pow(std::pow(time.read, kOverlapNorm) + std::pow(time.compute, kOverlapNorm),
                         1.0 / kOverlapNorm);

@@ -2,7 +2,8 @@
 // on a machine.
 //
 // A stage takes about as long as the slower of its reading and its arithmetic (Williams, Waterman,
-// Patterson, "Roofline", 2009). Speculation and what lies between two steps are not counted.
+// Patterson, "Roofline", 2009), and ends with a barrier. Speculation and what lies between two
+// steps are not counted.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +58,6 @@ struct StageWork {
   double index_ops = 0.0;      // int8
   double vector_ops = 0.0;     // fp32, element by element
   int64_t units = 1;           // pieces into which workers split it
-  int barriers = 0;
 
   double bytes() const;
   double ops() const;
