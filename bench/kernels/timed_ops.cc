@@ -10,10 +10,10 @@ namespace {
 
 using kernels::OpTable;
 
-constexpr std::array<const char*, 14> kNames = {
-    "embed",       "linear",   "norm_rows",      "hc_post",      "hc_pre",
-    "head_rows",   "compress", "index_scores",   "index_select", "attention",
-    "write_rings", "route",    "expert_gate_up", "expert_down"};
+constexpr std::array<const char*, 13> kNames = {
+    "embed",     "linear",         "norm_rows",    "hc_post",   "hc_pre",
+    "head_rows", "compress",       "index_scores", "attention", "write_rings",
+    "route",     "expert_gate_up", "expert_down"};
 
 OpTable wrapped;
 OpTable timed;
@@ -42,12 +42,11 @@ const OpTable& TimedOps(const OpTable& ops) {
   timed.head_rows = Timed<&OpTable::head_rows, 5, std::span<const HeadRowsJob>>;
   timed.compress = Timed<&OpTable::compress, 6, const CompressArgs&>;
   timed.index_scores = Timed<&OpTable::index_scores, 7, const IndexArgs&>;
-  timed.index_select = Timed<&OpTable::index_select, 8, const IndexArgs&>;
-  timed.sparse_attention = Timed<&OpTable::sparse_attention, 9, const AttentionArgs&>;
-  timed.write_rings = Timed<&OpTable::write_rings, 10, std::span<const RingWriteJob>>;
-  timed.route = Timed<&OpTable::route, 11, const RouteArgs&>;
-  timed.expert_gate_up = Timed<&OpTable::expert_gate_up, 12, const ExpertArgs&>;
-  timed.expert_down = Timed<&OpTable::expert_down, 13, const ExpertArgs&>;
+  timed.sparse_attention = Timed<&OpTable::sparse_attention, 8, const AttentionArgs&>;
+  timed.write_rings = Timed<&OpTable::write_rings, 9, std::span<const RingWriteJob>>;
+  timed.route = Timed<&OpTable::route, 10, const RouteArgs&>;
+  timed.expert_gate_up = Timed<&OpTable::expert_gate_up, 11, const ExpertArgs&>;
+  timed.expert_down = Timed<&OpTable::expert_down, 12, const ExpertArgs&>;
   ResetProfile();
   return timed;
 }

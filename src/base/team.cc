@@ -30,9 +30,10 @@ void WaitForChange(const std::atomic<T>& value, T old) {
 
 }  // namespace
 
-void SpinBarrier::Wait() {
+void SpinBarrier::Wait(absl::FunctionRef<void()> last) {
   const uint32_t generation = generation_.load(std::memory_order_acquire);
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == num_threads_) {
+    last();
     arrived_.store(0, std::memory_order_relaxed);
     generation_.fetch_add(1, std::memory_order_release);
     generation_.notify_all();

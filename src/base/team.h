@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+
 namespace fulgur::base {
 
 // Reusable barrier for a fixed number of threads. Thread-safe.
@@ -25,9 +27,12 @@ class SpinBarrier {
   // Only while nobody waits.
   void Resize(int num_threads) { num_threads_ = num_threads; }
 
-  // Returns when all threads have arrived. Everything written before by any of them is visible
-  // afterwards.
-  void Wait();
+  // Returns when all threads have arrived and the last of them has run `last`. Everything written
+  // before by any of them is visible to `last` and afterwards.
+  void Wait(absl::FunctionRef<void()> last);
+
+  // How often all threads have met; wraps around.
+  uint32_t meetings() const { return generation_.load(std::memory_order_relaxed); }
 
  private:
   int num_threads_;
@@ -43,9 +48,15 @@ class WorkerRank {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
+
+  // Waits for all workers. With `last`, the last one to arrive runs it before anybody goes on.
   void Barrier() const {
-    if (size_ > 1) barrier_->Wait();
+    Barrier([] {});
   }
+  void Barrier(absl::FunctionRef<void()> last) const { size_ > 1 ? barrier_->Wait(last) : last(); }
+
+  // The only worker of a region, for what one worker does while the others wait.
+  static WorkerRank Alone() { return {0, 1, nullptr}; }
 
   // This worker's contiguous share [begin, end) of n units, in multiples of `grain`.
   std::pair<int64_t, int64_t> Share(int64_t n, int64_t grain = 1) const;
@@ -72,6 +83,9 @@ class WorkerTeam {
 
   // System ids of the workers' threads; that of worker 0 is known after the first region.
   std::vector<int> ThreadIds() const;
+
+  // Barriers that workers have met at so far; a team of one has none.
+  uint32_t barriers() const { return barrier_.meetings(); }
 
   // Calls region(rank) once in every active worker and returns when all are done.
   void Run(const std::function<void(const WorkerRank&)>& region);

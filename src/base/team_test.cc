@@ -49,6 +49,25 @@ TEST(WorkerTeamTest, BarrierPublishesTheStageBefore) {
   EXPECT_EQ(stale, 0);
 }
 
+TEST(WorkerTeamTest, TheLastToArriveWorksAloneWhileOthersWait) {
+  WorkerTeam team(3);
+  int total = 0;
+  std::atomic<int> stale{0};
+  const uint32_t before = team.barriers();
+  team.Run([&](const WorkerRank& worker) {
+    for (int step = 1; step <= 500; ++step) {
+      worker.Barrier([&] { ++total; });
+      if (total != step) ++stale;
+      worker.Barrier();
+    }
+  });
+  EXPECT_EQ(total, 500);
+  EXPECT_EQ(stale, 0);
+  EXPECT_EQ(team.barriers() - before, 1000);
+  WorkerRank::Alone().Barrier([&] { ++total; });
+  EXPECT_EQ(total, 501);
+}
+
 // Workers that stand aside wake late and must neither run a region that ended without them nor miss
 // the first that counts them.
 TEST(WorkerTeamTest, TheNumberOfActiveWorkersMayChangeBetweenRegions) {

@@ -11,12 +11,14 @@
 
 #include "kernels/cache_rows.h"
 #include "kernels/linear.h"
+#include "kernels/packed_layout.h"
 
 namespace fulgur::kernels {
 
 // The product of hyper-connection weights with the streams is summed in slices of this many hidden
-// channels, so that workers may split it and the result stays the same.
-inline constexpr int64_t kHcSliceWidth = 256;
+// channels, so that workers may split it and the result stays the same. A slice is what one worker
+// computes of o, so that it may go on with its own channels.
+inline constexpr int64_t kHcSliceWidth = kBlockChannels;
 
 constexpr int64_t HcSlices(int64_t hidden) { return (hidden + kHcSliceWidth - 1) / kHcSliceWidth; }
 
@@ -64,19 +66,24 @@ struct NormRowsJob {
   RowsOut out = {};
 };
 
-// Each head of each row: RMSNorm over the head (optional, weight optional), RoPE on its last dims,
-// Hadamard (optional). An output row is one head: int8 scales are per row and head.
-struct HeadRowsJob {
-  const float* x = nullptr;  // [T, N D]
-  int64_t rows = 0;
-  int64_t heads = 0;
-  int64_t dim = 0;
+// What makes a query or key of a projected head: RMSNorm over the head (optional, weight optional),
+// RoPE on its last dims, Hadamard (optional).
+struct HeadTransform {
   bool normalize = false;
   const float* weight = nullptr;  // [D]; null: ones
   float eps = 0.0F;
   const float* rope = nullptr;  // [T, R]
   int64_t rope_dim = 0;
   bool hadamard = false;
+};
+
+// Each head of each row, transformed. An output row is one head: int8 scales are per row and head.
+struct HeadRowsJob {
+  const float* x = nullptr;  // [T, N D]
+  int64_t rows = 0;
+  int64_t heads = 0;
+  int64_t dim = 0;
+  HeadTransform transform = {};
   RowsOut out = {};  // [T N, D]
 };
 
@@ -136,15 +143,16 @@ struct IndexSequence {
   PagedRows keys = {};
 };
 
-// The index: scores of the visible keys of each row, and the top-k of them (ties: lower index).
+// The index: scores of the visible keys of each row, of which attention takes the top-k (ties:
+// lower index). Queries are quantised as the keys are.
 struct IndexArgs {
   std::span<const IndexSequence> sequences = {};
   int64_t row_begin = 0;  // only these rows of the batch
   int64_t row_end = 0;
-  const float* q_f32 = nullptr;    // [T, heads, dim] with fp32 keys, or
-  const int8_t* q_int8 = nullptr;  // with int8 keys
-  const float* q_scale = nullptr;  // [T, heads]
-  const float* weights = nullptr;  // [T, heads]
+  const float* q = nullptr;  // [T, heads, dim] as projected
+  HeadTransform query = {};
+  RowFormat key_format = RowFormat::kInt8Scaled;  // or kF32
+  const float* weights = nullptr;                 // [T, heads]
   float weight_scale = 0.0F;
   int64_t heads = 0;
   int64_t dim = 0;
@@ -152,8 +160,6 @@ struct IndexArgs {
   int64_t topk = 0;
   float* scores = nullptr;  // [row_end - row_begin, scores_stride]; rows that see <= topk: unused
   int64_t scores_stride = 0;
-  int32_t* selected = nullptr;  // [T, topk], ascending
-  int32_t* counts = nullptr;    // [T]
 };
 
 struct AttentionSequence {
@@ -163,28 +169,26 @@ struct AttentionSequence {
 };
 
 // One latent key-value head for all query heads, a joint softmax over window and compressed rows
-// with one sink logit per head, and the inverse rotation of the result. Keys are taken in the order
-// window by position, then compressed by index.
+// with one sink logit per head, and the inverse rotation of the result. Queries are rounded as the
+// keys are. Keys are taken in the order window by position, then compressed by index.
 struct AttentionArgs {
   std::span<const AttentionSequence> sequences = {};
-  const float* q_f32 = nullptr;              // [T, N, D] with fp32 keys, or
-  const tensor::BFloat16* q_bf16 = nullptr;  // with bf16 keys
-  const std::byte* new_rows = nullptr;       // [T] keys of this batch's rows, in `format`
-  RowFormat format = RowFormat::kBf16;
+  int64_t row_begin = 0;  // only these rows of the batch
+  int64_t row_end = 0;
+  const float* q = nullptr;  // [T, N, D] as projected
+  HeadTransform query = {};
+  const std::byte* new_rows = nullptr;  // [T] keys of this batch's rows, in `format`
+  RowFormat format = RowFormat::kBf16;  // or kF32
   int64_t heads = 0;
   int64_t dim = 0;
   int64_t window = 0;  // keys, the row itself included
   // Rows of a range see each other in both directions, and `window` keys before the range
   // (DSpark's blocks).
   bool whole_range = false;
-  int64_t ratio = 0;                  // of compressed rows; 0: none
-  const int32_t* selected = nullptr;  // [T, topk] of the index; null: all visible
-  const int32_t* counts = nullptr;    // [T]
-  int64_t topk = 0;
-  const float* sink = nullptr;  // [N]
+  int64_t ratio = 0;                 // of compressed rows; 0: none
+  const IndexArgs* index = nullptr;  // chooses among them, by its scores; null: all visible
+  const float* sink = nullptr;       // [N]
   float scale = 0.0F;
-  const float* rope = nullptr;  // [T, R]
-  int64_t rope_dim = 0;
   float* out_f32 = nullptr;              // [T, N D]
   tensor::BFloat16* out_bf16 = nullptr;  // either may be null
 };

@@ -21,7 +21,6 @@ constexpr OpTable kScalarOps = {
     .head_rows = scalar::HeadRows,
     .compress = scalar::Compress,
     .index_scores = scalar::IndexScores,
-    .index_select = scalar::IndexSelect,
     .sparse_attention = scalar::SparseAttention,
     .write_rings = scalar::WriteRings,
     .route = scalar::Route,

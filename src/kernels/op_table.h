@@ -3,8 +3,11 @@
 // Each op is SPMD: every worker of the team calls it with the same arguments and its own rank,
 // does its share and returns without waiting for the others; the caller puts a barrier before
 // anybody reads the result. Results depend on neither the number of workers nor the other rows of
-// the batch. The scalar table is the specification: integer products of other tables equal it bit
-// for bit, real-valued ones up to rounding. Ops never fail and never allocate after warm-up.
+// the batch. expert_down, hc_post and a linear that is alone share channels alike, Share(channels,
+// kBlockChannels), whatever the rows: without a barrier, each may read what the one before left in
+// the worker's own channels. The scalar table is the specification: integer products of other
+// tables equal it bit for bit, real-valued ones up to rounding. Ops never fail and never allocate
+// after warm-up.
 #pragma once
 
 #include <span>
@@ -34,7 +37,6 @@ struct OpTable {
   void (*head_rows)(std::span<const HeadRowsJob>, const base::WorkerRank&);
   void (*compress)(const CompressArgs&, const base::WorkerRank&);
   void (*index_scores)(const IndexArgs&, const base::WorkerRank&);
-  void (*index_select)(const IndexArgs&, const base::WorkerRank&);  // after index_scores
   void (*sparse_attention)(const AttentionArgs&, const base::WorkerRank&);
 
   // Overwrites earlier positions: only after everything that reads them.

@@ -139,9 +139,16 @@ void Down(const ExpertArgs& args, const ExpertTask& task, int64_t begin, int64_t
 
 void RunLinear(const ProductKernels& kernels, std::span<const LinearJob> jobs,
                const base::WorkerRank& worker) {
+  if (jobs.size() == 1) {
+    const LinearJob& job = jobs.front();
+    const auto [begin, end] = worker.Share(Blocks(*job.weight));
+    MultiplyBlocks(job, begin, end, ProductOf(kernels, job.weight->format));
+    return;
+  }
   int64_t total = 0;
-  for (const LinearJob& job : jobs)
+  for (const LinearJob& job : jobs) {
     total += Blocks(*job.weight) * BlockCost(*job.weight, job.x.rows);
+  }
   Split split(total, worker);
   for (const LinearJob& job : jobs) {
     const auto range = split.Next(Blocks(*job.weight), BlockCost(*job.weight, job.x.rows));

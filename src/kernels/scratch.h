@@ -18,6 +18,8 @@ enum class ScratchUse {
   kGate,
   kAttention,
   kWideRows,
+  kIndexQuery,
+  kSelected,
   kCount
 };
 

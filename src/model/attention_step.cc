@@ -16,11 +16,11 @@ void MakeKeys(const StepContext& step, const KeyJob& job, const float* rotation,
   key.rows = step.rows();
   key.heads = 1;
   key.dim = step.config.head_dim;
-  key.normalize = true;
-  key.weight = job.attention->kv_norm.data();
-  key.eps = step.config.rms_norm_eps;
-  key.rope = rotation;
-  key.rope_dim = step.config.rope_dim;
+  key.transform.normalize = true;
+  key.transform.weight = job.attention->kv_norm.data();
+  key.transform.eps = step.config.rms_norm_eps;
+  key.transform.rope = rotation;
+  key.transform.rope_dim = step.config.rope_dim;
   if (step.precision == Precision::kNative) {
     key.out.bf16 = reinterpret_cast<tensor::BFloat16*>(job.rows);
   } else {
@@ -29,7 +29,7 @@ void MakeKeys(const StepContext& step, const KeyJob& job, const float* rotation,
   step.ops.head_rows({&key, 1}, worker);
 }
 
-// The stages of one layer's attention, in order. Between two of them lies a barrier.
+// The regions of one layer's attention.
 class AttentionStep {
  public:
   AttentionStep(const StepContext& step, const Layer& layer, int64_t index,
@@ -47,37 +47,44 @@ class AttentionStep {
 
   void Run() {
     ProjectInputs();
-    worker_.Barrier();
-    MakeLatents();
-    worker_.Barrier();
+    EndRegion(worker_, rows_ * config_.q_lora_rank,
+              [this](const base::WorkerRank& sharing) { MakeLatents(sharing); });
+
     ProjectQueries();
+    MakeWindowKeys();
+    CompressAll();
     worker_.Barrier();
-    MakeQueries();
-    worker_.Barrier();
-    if (choosing()) ChooseEntries();
+
     Attend();
-    worker_.Barrier();
+    EndAttention();
+
     ProjectGroups();
-    worker_.Barrier();
+    if (!step_.whole_block) WriteRings();
+    EndGroups();
+
     ProjectOutput();
   }
 
  private:
   void ProjectInputs();
-  void MakeLatents();
+  void MakeLatents(const base::WorkerRank& worker);
   void ProjectQueries();
-  void MakeQueries();
-  void ChooseEntries();
+  void MakeWindowKeys();
+  void CompressAll();
   void Attend();
+  void EndAttention();
   void ProjectGroups();
+  void WriteRings();
+  void EndGroups();
   void ProjectOutput();
 
   void ProjectCompressor(LinearJobs& jobs, const Compressor& compressor, float* rows) const;
   void CompressBlocks(const Compressor& compressor,
                       std::span<const kernels::CompressSequence> sequences, const float* rows,
                       bool indexer);
-  void WriteRings();
+  void QuantizeAttended(const base::WorkerRank& worker);
   kernels::IndexArgs MakeIndexArgs() const;
+  kernels::AttentionArgs MakeAttentionArgs() const;
 
   bool has_indexer() const { return weights_.indexer.wq_b.out > 0; }
   // Whether some row sees more entries than the indexer may choose; otherwise all are taken.
@@ -92,6 +99,7 @@ class AttentionStep {
   const float* rotation() const {
     return ratio_ > 0 ? scratch_.compressed_rotation : scratch_.rotation;
   }
+  Formats group_formats() const { return FormatsOf({weights_.wo_a.data()}); }
   kernels::RowFormat row_format() const {
     return native_ ? kernels::RowFormat::kBf16 : kernels::RowFormat::kF32;
   }
@@ -130,7 +138,7 @@ void AttentionStep::ProjectCompressor(LinearJobs& jobs, const Compressor& compre
   jobs.Add(compressor.wgate, scratch_.x, rows + cols, 2 * cols);
 }
 
-void AttentionStep::MakeLatents() {
+void AttentionStep::MakeLatents(const base::WorkerRank& worker) {
   kernels::NormRowsJob latent;
   latent.x = scratch_.q_latent;
   latent.rows = rows_;
@@ -138,11 +146,15 @@ void AttentionStep::MakeLatents() {
   latent.weight = weights_.q_norm.data();
   latent.eps = config_.rms_norm_eps;
   latent.out = scratch_.q_latent_rows.Out(FormatsOf({&weights_.wq_b, &weights_.indexer.wq_b}));
-  ops_.norm_rows({&latent, 1}, worker_);
+  ops_.norm_rows({&latent, 1}, worker);
+}
 
+void AttentionStep::MakeWindowKeys() {
   MakeKeys(step_, {.attention = &weights_, .projected = scratch_.kv, .rows = scratch_.window_rows},
            rotation(), worker_);
+}
 
+void AttentionStep::CompressAll() {
   if (ratio_ > 0) {
     CompressBlocks(weights_.compressor, views_.compress, scratch_.compressor_rows, false);
   }
@@ -178,41 +190,14 @@ void AttentionStep::ProjectQueries() {
   jobs.Run();
 }
 
-void AttentionStep::MakeQueries() {
-  kernels::HeadRowsJob query;
-  query.x = scratch_.q;
-  query.rows = rows_;
-  query.heads = config_.num_heads;
-  query.dim = config_.head_dim;
-  query.normalize = true;
-  query.eps = config_.rms_norm_eps;
-  query.rope = rotation();
-  query.rope_dim = config_.rope_dim;
-  query.out = scratch_.q_rows.Out({.f32 = !native_, .bf16 = native_});
-  ops_.head_rows({&query, 1}, worker_);
-  if (!choosing()) return;
-
-  kernels::HeadRowsJob index_query;
-  index_query.x = scratch_.index_q;
-  index_query.rows = rows_;
-  index_query.heads = config_.index_heads;
-  index_query.dim = config_.index_head_dim;
-  index_query.rope = rotation();
-  index_query.rope_dim = config_.rope_dim;
-  index_query.hadamard = hadamard();
-  index_query.out = scratch_.index_q_rows.Out({.f32 = !native_, .int8 = native_});
-  ops_.head_rows({&index_query, 1}, worker_);
-}
-
 kernels::IndexArgs AttentionStep::MakeIndexArgs() const {
   kernels::IndexArgs args;
   args.sequences = views_.index;
-  if (native_) {
-    args.q_int8 = scratch_.index_q_rows.int8;
-    args.q_scale = scratch_.index_q_rows.int8_scale;
-  } else {
-    args.q_f32 = scratch_.index_q_rows.f32;
-  }
+  args.q = scratch_.index_q;
+  args.query.rope = rotation();
+  args.query.rope_dim = config_.rope_dim;
+  args.query.hadamard = hadamard();
+  args.key_format = native_ ? kernels::RowFormat::kInt8Scaled : kernels::RowFormat::kF32;
   args.weights = scratch_.index_weights;
   args.heads = config_.index_heads;
   args.dim = config_.index_head_dim;
@@ -221,31 +206,19 @@ kernels::IndexArgs AttentionStep::MakeIndexArgs() const {
   args.topk = config_.index_topk;
   args.scores = scratch_.index_scores;
   args.scores_stride = step_.end_position / ratio_;
-  args.selected = scratch_.selected;
-  args.counts = scratch_.selected_count;
   return args;
 }
 
-// As many rows at a time as there is room for scores.
-void AttentionStep::ChooseEntries() {
-  kernels::IndexArgs args = MakeIndexArgs();
-  const int64_t block = scratch_.index_score_count / args.scores_stride;
-  for (int64_t row = 0; row < rows_; row += block) {
-    args.row_begin = row;
-    args.row_end = std::min(row + block, rows_);
-    ops_.index_scores(args, worker_);
-    worker_.Barrier();
-    ops_.index_select(args, worker_);
-    worker_.Barrier();
-  }
-}
-
-void AttentionStep::Attend() {
-  const Formats out = FormatsOf({weights_.wo_a.data()});
+kernels::AttentionArgs AttentionStep::MakeAttentionArgs() const {
+  const bool bf16 = group_formats().bf16;
   kernels::AttentionArgs args;
   args.sequences = views_.attention;
-  args.q_f32 = native_ ? nullptr : scratch_.q_rows.f32;
-  args.q_bf16 = native_ ? scratch_.q_rows.bf16 : nullptr;
+  args.row_end = rows_;
+  args.q = scratch_.q;
+  args.query.normalize = true;
+  args.query.eps = config_.rms_norm_eps;
+  args.query.rope = rotation();
+  args.query.rope_dim = config_.rope_dim;
   args.new_rows = scratch_.window_rows;
   args.format = row_format();
   args.heads = config_.num_heads;
@@ -253,61 +226,77 @@ void AttentionStep::Attend() {
   args.window = config_.sliding_window;
   args.whole_range = step_.whole_block;
   args.ratio = ratio_;
-  if (choosing()) {
-    args.selected = scratch_.selected;
-    args.counts = scratch_.selected_count;
-    args.topk = config_.index_topk;
-  }
   args.sink = weights_.sink.data();
   args.scale = 1.0F / std::sqrt(static_cast<float>(config_.head_dim));
-  args.rope = rotation();
-  args.rope_dim = config_.rope_dim;
-  args.out_f32 = out.bf16 ? nullptr : scratch_.attended.f32;
-  args.out_bf16 = out.bf16 ? scratch_.attended.bf16 : nullptr;
-  ops_.sparse_attention(args, worker_);
+  args.out_f32 = bf16 ? nullptr : scratch_.attended.f32;
+  args.out_bf16 = bf16 ? scratch_.attended.bf16 : nullptr;
+  return args;
 }
 
-// Each group of heads through its own matrix. Nothing reads older positions any more: the rings
-// may take the new rows.
+// Where an index chooses, as many rows at a time as there is room for scores.
+void AttentionStep::Attend() {
+  kernels::AttentionArgs attention = MakeAttentionArgs();
+  if (!choosing()) return ops_.sparse_attention(attention, worker_);
+  kernels::IndexArgs index = MakeIndexArgs();
+  attention.index = &index;
+  const int64_t block = scratch_.index_score_count / index.scores_stride;
+  for (int64_t row = 0; row < rows_; row += block) {
+    if (row > 0) worker_.Barrier();
+    index.row_begin = attention.row_begin = row;
+    index.row_end = attention.row_end = std::min(row + block, rows_);
+    ops_.index_scores(index, worker_);
+    worker_.Barrier();
+    ops_.sparse_attention(attention, worker_);
+  }
+}
+
+void AttentionStep::EndAttention() {
+  if (!group_formats().int8) return worker_.Barrier();
+  EndRegion(worker_, rows_ * config_.num_heads * config_.head_dim,
+            [this](const base::WorkerRank& sharing) { QuantizeAttended(sharing); });
+}
+
+// Each row of each group has a scale.
+void AttentionStep::QuantizeAttended(const base::WorkerRank& worker) {
+  const int64_t width = group_width();
+  for (int64_t g = 0; g < config_.o_groups; ++g) {
+    kernels::NormRowsJob quantize;
+    quantize.x = scratch_.attended.f32 + g * width;
+    quantize.x_stride = config_.num_heads * config_.head_dim;
+    quantize.rows = rows_;
+    quantize.cols = width;
+    quantize.out.int8 = scratch_.attended.int8 + g * rows_ * width;
+    quantize.out.int8_scale = scratch_.attended.int8_scale + g * rows_;
+    ops_.norm_rows({&quantize, 1}, worker);
+  }
+}
+
+// Each group of heads through its own matrix.
 void AttentionStep::ProjectGroups() {
   const int64_t width = group_width();
-  const int64_t heads_width = config_.num_heads * config_.head_dim;
-  const Formats wanted = FormatsOf({weights_.wo_a.data()});
-  if (wanted.int8) {
-    for (int64_t g = 0; g < config_.o_groups; ++g) {
-      kernels::NormRowsJob quantize;
-      quantize.x = scratch_.attended.f32 + g * width;
-      quantize.x_stride = heads_width;
-      quantize.rows = rows_;
-      quantize.cols = width;
-      quantize.out.int8 = scratch_.attended.int8 + g * rows_ * width;
-      quantize.out.int8_scale = scratch_.attended.int8_scale + g * rows_;
-      ops_.norm_rows({&quantize, 1}, worker_);
-    }
-    worker_.Barrier();
-  }
+  const Formats formats = group_formats();
   LinearJobs jobs(step_, worker_);
   for (int64_t g = 0; g < config_.o_groups; ++g) {
     kernels::LinearJob job;
     job.weight = &weights_.wo_a[static_cast<size_t>(g)];
     job.x.rows = rows_;
     job.x.cols = width;
-    if (wanted.int8) {
+    if (formats.int8) {
       job.x.int8 = scratch_.attended.int8 + g * rows_ * width;
       job.x.int8_scale = scratch_.attended.int8_scale + g * rows_;
     } else {
-      if (wanted.f32) job.x.f32 = scratch_.attended.f32 + g * width;
-      if (wanted.bf16) job.x.bf16 = scratch_.attended.bf16 + g * width;
-      job.x_stride = heads_width;
+      if (formats.f32) job.x.f32 = scratch_.attended.f32 + g * width;
+      if (formats.bf16) job.x.bf16 = scratch_.attended.bf16 + g * width;
+      job.x_stride = config_.num_heads * config_.head_dim;
     }
     job.y = scratch_.grouped + g * config_.o_lora_rank;
     job.y_stride = config_.o_groups * config_.o_lora_rank;
     jobs.Add(job);
   }
   jobs.Run();
-  if (!step_.whole_block) WriteRings();
 }
 
+// Nothing reads older positions any more once attention is done.
 void AttentionStep::WriteRings() {
   const std::array<kernels::RingWriteJob, 3> jobs = {
       {{views_.window_rings, scratch_.window_rows},
@@ -317,19 +306,23 @@ void AttentionStep::WriteRings() {
   ops_.write_rings(jobs, worker_);
 }
 
+// The groups' rows in the format that the output projection reads.
+void AttentionStep::EndGroups() {
+  const Formats formats = FormatsOf({&weights_.wo_b});
+  if (formats.f32) return worker_.Barrier();
+  kernels::NormRowsJob convert;
+  convert.x = scratch_.grouped;
+  convert.rows = rows_;
+  convert.cols = config_.o_groups * config_.o_lora_rank;
+  convert.out = scratch_.grouped_rows.Out(formats);
+  EndRegion(worker_, convert.rows * convert.cols, [&](const base::WorkerRank& sharing) {
+    ops_.norm_rows({&convert, 1}, sharing);
+  });
+}
+
 void AttentionStep::ProjectOutput() {
-  const Formats wanted = FormatsOf({&weights_.wo_b});
   ActivationBuffer rows = scratch_.grouped_rows;
-  rows.f32 = scratch_.grouped;  // as it is
-  if (!wanted.f32) {
-    kernels::NormRowsJob convert;
-    convert.x = scratch_.grouped;
-    convert.rows = rows_;
-    convert.cols = config_.o_groups * config_.o_lora_rank;
-    convert.out = rows.Out(wanted);
-    ops_.norm_rows({&convert, 1}, worker_);
-    worker_.Barrier();
-  }
+  rows.f32 = scratch_.grouped;
   LinearJobs jobs(step_, worker_);
   jobs.Add(weights_.wo_b, rows, scratch_.o);
   jobs.Run();

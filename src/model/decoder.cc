@@ -108,18 +108,19 @@ void Decoder::RunStep(const base::WorkerRank& worker) const {
   WriteCompressedRotations(worker);
   LookUp(step_, weights_.embed, config_.hidden_size, config_.hc_mult, scratch_.streams, worker);
   worker.Barrier();
-  const float* o = nullptr;
+  EnterSublayer(step_, InputOf(0), nullptr, worker);
   for (int64_t n = 0; n < config_.num_layers; ++n) {
-    const Layer& layer = weights_.layers[static_cast<size_t>(n)];
-    const LayerFormats& formats = formats_[static_cast<size_t>(n)];
-    BeginLayer(step_, layer, formats, o, worker);
     if (drafter_ != nullptr) drafter_->AfterLayer(n - 1, worker);
-    FinishLayer(step_, layer, formats, n, worker);
-    o = scratch_.o;
+    const auto layer = static_cast<size_t>(n);
+    RunLayer(step_, weights_.layers[layer], formats_[layer], n, InputOf(layer + 1), worker);
   }
-  EnterSublayer(step_, weights_.head_hc, o, worker);
   if (drafter_ != nullptr) drafter_->AfterLayer(config_.num_layers - 1, worker);
   if (!logit_rows_.empty()) RunHead(worker);
+}
+
+SublayerInput Decoder::InputOf(size_t layer) const {
+  if (layer == weights_.layers.size()) return {.hc = weights_.head_hc};
+  return AttentionInput(weights_.layers[layer], formats_[layer]);
 }
 
 void Decoder::WriteCompressedRotations(const base::WorkerRank& worker) const {

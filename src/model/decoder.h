@@ -34,6 +34,7 @@ class Decoder {
 
   // In every worker:
   void RunStep(const base::WorkerRank& worker) const;
+  SublayerInput InputOf(size_t layer) const;  // that of the head behind the last one
   void WriteCompressedRotations(const base::WorkerRank& worker) const;
   void RunHead(const base::WorkerRank& worker) const;
 

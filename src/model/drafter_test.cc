@@ -151,24 +151,25 @@ double Cosine(std::span<const float> a, std::span<const float> b) {
   return products / std::sqrt(squares_a * squares_b);
 }
 
-// Rounding in the main model alone moves what its drafter reads, and random weights amplify it.
+// Rounding in the main model alone moves what its drafter reads, and random weights amplify it: now
+// and then a draft goes elsewhere, whatever the format, so that only the median of all says much.
 TEST(Drafter, NativePrecisionStaysNear) {
+  std::vector<double> cosines;
   for (const DrafterKind kind : {DrafterKind::kMtp, DrafterKind::kDspark}) {
     for (const Storage storage : {Storage::kBf16, Storage::kFp8Fp4, Storage::kInt8}) {
       TestModel exact = MakeModel(kind, Precision::kReference, storage);
       TestModel native = MakeModel(kind, Precision::kNative, storage);
-      std::vector<double> cosines;
       for (const int64_t length : {1, 2, 3, 16, 17, 40, 63}) {
         const std::vector<int32_t> forced = {7, 70, 300, 5, 90};
         const TestModel::Proposal a = DraftsAfter(exact, length, 64, 5, forced);
         const TestModel::Proposal b = DraftsAfter(native, length, 64, 5, forced);
         cosines.push_back(Cosine(a.logits, b.logits));
       }
-      std::sort(cosines.begin(), cosines.end());
-      EXPECT_GE(cosines[cosines.size() / 2], 0.97);
-      EXPECT_GE(cosines[0], 0.7);
     }
   }
+  std::sort(cosines.begin(), cosines.end());
+  EXPECT_GE(cosines[cosines.size() / 2], 0.98);
+  EXPECT_GE(cosines[0], 0.7);
 }
 
 TEST(Drafter, ScratchIsAccountedFor) {

@@ -196,14 +196,16 @@ void DsparkDrafter::RunBlocks(const base::WorkerRank& worker) const {
   WriteRotations(block_, block_positions_, worker);
   LookUp(block_, embedding(), config_.hidden_size, config_.hc_mult, scratch_.streams, worker);
   worker.Barrier();
-  const float* o = nullptr;
+  EnterSublayer(block_, InputOf(0), nullptr, worker);
   for (size_t stage = 0; stage < weights().layers.size(); ++stage) {
-    const Layer& layer = weights().layers[stage];
-    BeginLayer(block_, layer, formats_[stage], o, worker);
-    FinishLayer(block_, layer, formats_[stage], static_cast<int64_t>(stage), worker);
-    o = scratch_.o;
+    RunLayer(block_, weights().layers[stage], formats_[stage], static_cast<int64_t>(stage),
+             InputOf(stage + 1), worker);
   }
-  EnterSublayer(block_, weights().head_hc, o, worker);
+}
+
+SublayerInput DsparkDrafter::InputOf(size_t stage) const {
+  if (stage == weights().layers.size()) return {.hc = weights().head_hc};
+  return AttentionInput(weights().layers[stage], formats_[stage]);
 }
 
 // Logits before the chain's part, and the rows that the confidence head reads.

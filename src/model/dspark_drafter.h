@@ -45,6 +45,7 @@ class DsparkDrafter : public Drafter {
   // In every worker:
   void WriteContext(const base::WorkerRank& worker) const;
   void RunBlocks(const base::WorkerRank& worker) const;
+  SublayerInput InputOf(size_t stage) const;  // that of the head behind the last one
   void RunHead(const base::WorkerRank& worker) const;
   void RunChain(const base::WorkerRank& worker) const;
 

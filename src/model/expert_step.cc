@@ -5,7 +5,10 @@
 namespace fulgur::model {
 namespace {
 
-// The stages of one layer's experts, in order. Between two of them lies a barrier.
+// A router's logit takes as long as this many values of other stages.
+constexpr int64_t kRouteWork = 16;
+
+// The regions of one layer's experts.
 class ExpertStep {
  public:
   ExpertStep(const StepContext& step, const Moe& moe, const Formats& inner,
@@ -22,21 +25,21 @@ class ExpertStep {
 
   void Run() {
     Score();
-    worker_.Barrier();
-    Route();
-    worker_.Barrier();
+    EndRegion(worker_, rows_ * config_.num_experts * kRouteWork,
+              [this](const base::WorkerRank& sharing) { Route(sharing); });
+
     kernels::ExpertArgs args = Group();
     ops_.expert_gate_up(args, worker_);
-    worker_.Barrier();
-    ConvertInner(args);
+    EndInner(args);
+
     ops_.expert_down(args, worker_);
   }
 
  private:
   void Score();
-  void Route();
+  void Route(const base::WorkerRank& worker);
   kernels::ExpertArgs Group();
-  void ConvertInner(kernels::ExpertArgs& args);
+  void EndInner(kernels::ExpertArgs& args);
 
   int32_t PlaceRouted();
   size_t ListRouted();
@@ -58,7 +61,7 @@ void ExpertStep::Score() {
   jobs.Run();
 }
 
-void ExpertStep::Route() {
+void ExpertStep::Route(const base::WorkerRank& worker) {
   kernels::RouteArgs args;
   args.logits = scratch_.router_logits;
   args.rows = rows_;
@@ -74,7 +77,7 @@ void ExpertStep::Route() {
   args.scale = config_.routed_scaling_factor;
   args.experts = scratch_.experts;
   args.weights = scratch_.expert_weights;
-  ops_.route(args, worker_);
+  ops_.route(args, worker);
 }
 
 // Sorts the (row, expert) pairs by expert, rows in order; returns how many there are.
@@ -136,21 +139,22 @@ kernels::ExpertArgs ExpertStep::Group() {
 }
 
 // h in the representations that the down projections read.
-void ExpertStep::ConvertInner(kernels::ExpertArgs& args) {
-  Formats wanted = inner_;
+void ExpertStep::EndInner(kernels::ExpertArgs& args) {
   const int64_t slots = args.tasks.back().first_slot + args.tasks.back().num_slots;
   ActivationBuffer rows = scratch_.h_rows;
   rows.f32 = scratch_.h;  // as it is
   args.h_rows = rows.View(slots, config_.expert_size);
-  wanted.f32 = false;
-  if (!wanted.bf16 && !wanted.int8) return;
+  Formats formats = inner_;
+  formats.f32 = false;
+  if (!formats.bf16 && !formats.int8) return worker_.Barrier();
   kernels::NormRowsJob convert;
   convert.x = scratch_.h;
   convert.rows = slots;
   convert.cols = config_.expert_size;
-  convert.out = rows.Out(wanted);
-  ops_.norm_rows({&convert, 1}, worker_);
-  worker_.Barrier();
+  convert.out = rows.Out(formats);
+  EndRegion(worker_, convert.rows * convert.cols, [&](const base::WorkerRank& sharing) {
+    ops_.norm_rows({&convert, 1}, sharing);
+  });
 }
 
 }  // namespace

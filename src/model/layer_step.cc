@@ -5,16 +5,17 @@
 namespace fulgur::model {
 namespace {
 
+// What one worker makes alone in a few microseconds, about the time that a barrier takes.
+constexpr int64_t kAloneValues = 32768;
+
 // scratch.x = the streams as one normalised row for the sub-layer.
-void CollapseStreams(const StepContext& step, const HyperConnection& hc,
-                     std::span<const float> norm, const Formats& wanted,
+void CollapseStreams(const StepContext& step, const SublayerInput& next,
                      const base::WorkerRank& worker) {
-  kernels::HcPreArgs args = CollapseArgs(step, hc, norm);
+  kernels::HcPreArgs args = CollapseArgs(step, next.hc, next.norm);
   args.post_comb = step.scratch.post_comb;
-  args.out = step.scratch.x.Out(wanted);
+  args.out = step.scratch.x.Out(next.formats);
   args.out.f32 = step.scratch.x.f32;
   step.ops.hc_pre(args, worker);
-  worker.Barrier();
 }
 
 }  // namespace
@@ -58,7 +59,22 @@ void LookUp(const StepContext& step, const Embedding& table, int64_t size, int64
   step.ops.embed(args, worker);
 }
 
-void EnterSublayer(const StepContext& step, const HyperConnection& next, const float* o,
+void EndRegion(const base::WorkerRank& worker, int64_t values,
+               absl::FunctionRef<void(const base::WorkerRank&)> rows) {
+  if (values <= kAloneValues) {
+    worker.Barrier([&] { rows(base::WorkerRank::Alone()); });
+    return;
+  }
+  worker.Barrier();
+  rows(worker);
+  worker.Barrier();
+}
+
+SublayerInput AttentionInput(const Layer& layer, const LayerFormats& formats) {
+  return {layer.attn_hc, layer.attn_norm, formats.attention_inputs};
+}
+
+void EnterSublayer(const StepContext& step, const SublayerInput& next, const float* o,
                    const base::WorkerRank& worker) {
   kernels::HcPostArgs args;
   args.streams = step.scratch.streams;
@@ -67,10 +83,12 @@ void EnterSublayer(const StepContext& step, const HyperConnection& next, const f
   args.hidden = step.config.hidden_size;
   args.o = o;
   args.post_comb = step.scratch.post_comb;
-  args.fn = &next.fn;
+  args.fn = &next.hc.fn;
   args.partials = step.scratch.partials;
   step.ops.hc_post(args, worker);
-  worker.Barrier();
+  if (next.norm.empty()) return worker.Barrier();
+  EndRegion(worker, args.rows * args.num_streams * args.hidden,
+            [&](const base::WorkerRank& sharing) { CollapseStreams(step, next, sharing); });
 }
 
 kernels::HcPreArgs CollapseArgs(const StepContext& step, const HyperConnection& hc,
@@ -90,20 +108,13 @@ kernels::HcPreArgs CollapseArgs(const StepContext& step, const HyperConnection& 
   return args;
 }
 
-void BeginLayer(const StepContext& step, const Layer& layer, const LayerFormats& formats,
-                const float* o, const base::WorkerRank& worker) {
-  EnterSublayer(step, layer.attn_hc, o, worker);
-  CollapseStreams(step, layer.attn_hc, layer.attn_norm, formats.attention_inputs, worker);
-}
-
-void FinishLayer(const StepContext& step, const Layer& layer, const LayerFormats& formats,
-                 int64_t index, const base::WorkerRank& worker) {
+void RunLayer(const StepContext& step, const Layer& layer, const LayerFormats& formats,
+              int64_t index, const SublayerInput& next, const base::WorkerRank& worker) {
   RunAttention(step, layer, index, worker);
-  worker.Barrier();
-  EnterSublayer(step, layer.ffn_hc, step.scratch.o, worker);
-  CollapseStreams(step, layer.ffn_hc, layer.ffn_norm, formats.expert_inputs, worker);
+  EnterSublayer(step, {layer.ffn_hc, layer.ffn_norm, formats.expert_inputs}, step.scratch.o,
+                worker);
   RunExperts(step, layer, formats, worker);
-  worker.Barrier();
+  EnterSublayer(step, next, step.scratch.o, worker);
 }
 
 void LinearJobs::Add(const kernels::PackedLinear& weight, const ActivationBuffer& x, float* y,

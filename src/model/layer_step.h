@@ -1,11 +1,18 @@
 // A layer's work on one step. Every worker of the team calls these with the same arguments; they
-// hold the barriers between a layer's stages, and another one is due before their result is read.
+// hold the barriers between a layer's regions, and another one is due before their result is read,
+// if they do not say that they end with it.
+//
+// A step of few rows takes one region for each product that needs all of the one before, and no
+// more: inputs of attention, queries, index scores (where an index has to choose), attention, its
+// groups, its output, router, gate and up, down. Everything else is done in the region that makes
+// or reads the rows.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <span>
 
+#include "absl/functional/function_ref.h"
 #include "base/team.h"
 #include "kernels/op_table.h"
 #include "model/config.h"
@@ -49,9 +56,24 @@ void WriteRotations(const StepContext& step, std::span<const int64_t> positions,
 void LookUp(const StepContext& step, const Embedding& table, int64_t size, int64_t copies,
             float* out, const base::WorkerRank& worker);
 
-// Adds what the last sub-layer returned (null: nothing) to the streams and begins the next
-// hyper-connection. Ends with a barrier.
-void EnterSublayer(const StepContext& step, const HyperConnection& next, const float* o,
+// Ends a region whose result goes through `rows`, a stage of whole rows that reads `values` values
+// in all. Of few values, the last worker to arrive makes the rows alone, in less time than another
+// barrier takes; of more, the workers share them. Ends with a barrier.
+void EndRegion(const base::WorkerRank& worker, int64_t values,
+               absl::FunctionRef<void(const base::WorkerRank&)> rows);
+
+// How the streams become the rows of a sub-layer: scratch.x in the formats that it reads. The head
+// chooses its rows itself, and has no norm here.
+struct SublayerInput {
+  const HyperConnection& hc;
+  std::span<const float> norm = {};
+  Formats formats = {};
+};
+SublayerInput AttentionInput(const Layer& layer, const LayerFormats& formats);
+
+// Adds what the last sub-layer returned (null: nothing) to the streams and enters the next. Of `o`,
+// a worker reads the channels that it shares as its own (op_table.h). Ends with a barrier.
+void EnterSublayer(const StepContext& step, const SublayerInput& next, const float* o,
                    const base::WorkerRank& worker);
 
 // The arguments that collapse the streams by a hyper-connection that was entered; the outputs are
@@ -59,14 +81,13 @@ void EnterSublayer(const StepContext& step, const HyperConnection& next, const f
 kernels::HcPreArgs CollapseArgs(const StepContext& step, const HyperConnection& hc,
                                 std::span<const float> norm);
 
-// A layer up to scratch.x, the input of its attention; then the rest, up to scratch.o, which the
-// next EnterSublayer adds. Both end with a barrier.
-void BeginLayer(const StepContext& step, const Layer& layer, const LayerFormats& formats,
-                const float* o, const base::WorkerRank& worker);
-void FinishLayer(const StepContext& step, const Layer& layer, const LayerFormats& formats,
-                 int64_t index, const base::WorkerRank& worker);
+// From the input of the layer's attention to the input of what follows the layer. Ends with a
+// barrier.
+void RunLayer(const StepContext& step, const Layer& layer, const LayerFormats& formats,
+              int64_t index, const SublayerInput& next, const base::WorkerRank& worker);
 
-// scratch.o = attention(scratch.x). Reads and writes the layer's part of the cache.
+// scratch.o = attention(scratch.x), each worker its own channels. Reads and writes the layer's part
+// of the cache.
 void RunAttention(const StepContext& step, const Layer& layer, int64_t index,
                   const base::WorkerRank& worker);
 
@@ -83,7 +104,7 @@ struct KeyJob {
 void WriteKeys(const StepContext& step, std::span<const KeyJob> jobs, const ActivationBuffer& x,
                const base::WorkerRank& worker);
 
-// scratch.o = experts(scratch.x).
+// scratch.o = experts(scratch.x), each worker its own channels.
 void RunExperts(const StepContext& step, const Layer& layer, const LayerFormats& formats,
                 const base::WorkerRank& worker);
 

@@ -195,7 +195,7 @@ void MtpDrafter::MixInputs(const base::WorkerRank& worker) const {
   jobs.Add(streams);
   jobs.Run();
   worker.Barrier();
-  BeginLayer(step_, layer(), formats_.front(), scratch_.o, worker);
+  EnterSublayer(step_, AttentionInput(layer(), formats_.front()), scratch_.o, worker);
 }
 
 void MtpDrafter::RunContextStep(const base::WorkerRank& worker) const {
@@ -210,8 +210,7 @@ void MtpDrafter::RunContextStep(const base::WorkerRank& worker) const {
 // scratch.x is that of the context step, whose first rows these are, or the block's own output.
 void MtpDrafter::RunSlotStep(const base::WorkerRank& worker) const {
   if (feed_back_) MixInputs(worker);
-  FinishLayer(step_, layer(), formats_.front(), 0, worker);
-  EnterSublayer(step_, weights().head_hc, scratch_.o, worker);
+  RunLayer(step_, layer(), formats_.front(), 0, {.hc = weights().head_hc}, worker);
   kernels::HcPreArgs args = CollapseArgs(step_, weights().head_hc, weights().norm);
   args.out = scratch_.head_input.Out(FormatsOf({&head()}));
   args.out.f32 = scratch_.head_input.f32;

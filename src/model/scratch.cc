@@ -157,7 +157,6 @@ void Scratch::PlaceAttention(const ModelConfig& config, const StepLimits& limits
   window_rows = arena.Take<std::byte>(rows * config.head_dim * static_cast<int64_t>(sizeof(float)));
   compressor_rows = arena.Take<float>(rows * 4 * config.head_dim);
   q = arena.Take<float>(rows * width);
-  q_rows = Rows(rows, width, arena);
   PlaceIndex(config, limits, arena);
   attended = Rows(rows * config.o_groups, width / config.o_groups, arena);
   grouped = arena.Take<float>(rows * config.o_groups * config.o_lora_rank);
@@ -170,12 +169,9 @@ void Scratch::PlaceIndex(const ModelConfig& config, const StepLimits& limits, Ar
   index_compressor_rows = arena.Take<float>(rows * 4 * config.index_head_dim);
   index_weights = arena.Take<float>(rows * heads);
   index_q = arena.Take<float>(rows * heads * config.index_head_dim);
-  index_q_rows = Rows(rows * heads, config.index_head_dim, arena);
   const int64_t keys = limits.max_position / kv::kOverlapRatio;
   index_score_count = std::min(rows * keys, std::max(keys, kIndexScores));
   index_scores = arena.Take<float>(index_score_count);
-  selected = arena.Take<int32_t>(rows * config.index_topk);
-  selected_count = arena.Take<int32_t>(rows);
 }
 
 void Scratch::PlaceDraft(const ModelConfig& config, const StepLimits& limits, Arena& arena) {

@@ -128,13 +128,9 @@ struct Scratch {
   float* index_compressor_rows;    // [T, 2 C]
   float* index_weights;            // [T, index heads]
   float* q;                        // [T, N D]
-  ActivationBuffer q_rows;         // [T, N D]
   float* index_q;                  // [T, index heads x index dim]
-  ActivationBuffer index_q_rows;   // [T x index heads, index dim]
   float* index_scores;             // [index_score_count]
   int64_t index_score_count;
-  int32_t* selected;              // [T, top-k]
-  int32_t* selected_count;        // [T]
   ActivationBuffer attended;      // [T, N D]; int8: [G, T, N D / G]
   float* grouped;                 // [T, G OL]
   ActivationBuffer grouped_rows;  // [T, G OL]

@@ -19,13 +19,15 @@ struct TileScratch {
   float* queries;  // [heads][dim], even dimensions of every 16 before odd ones
   float* sums;     // [heads][dim], in the same order
   float* weights;  // [heads][keys]
+  float* row;      // [dim] one head's query or result
 };
 
 TileScratch PlaceScratch(int64_t dim) {
   const int64_t rows = kTileHeads * dim;
-  std::byte* at = Scratch(ScratchUse::kAttention, (2 * rows + kTileHeads * kChunkKeys) * 4);
+  const int64_t weights = kTileHeads * kChunkKeys;
+  std::byte* at = Scratch(ScratchUse::kAttention, (2 * rows + weights + dim) * 4);
   auto* floats = reinterpret_cast<float*>(at);
-  return {floats, floats + rows, floats + 2 * rows};
+  return {floats, floats + rows, floats + 2 * rows, floats + 2 * rows + weights};
 }
 
 struct HeadState {
@@ -43,14 +45,13 @@ FULGUR_INLINE void LoadPairs(const std::byte* values, __m256& even, __m256& odd)
 
 void LoadQueries(const AttentionArgs& args, int64_t row, int64_t first_head, const TileScratch& s) {
   for (int64_t h = 0; h < kTileHeads; ++h) {
-    const int64_t head = MinInt(first_head + h, args.heads - 1);
-    const auto* q =
-        reinterpret_cast<const std::byte*>(args.q_bf16 + (row * args.heads + head) * args.dim);
+    scalar::MakeQuery(args, row, MinInt(first_head + h, args.heads - 1), s.row);
+    float* query = s.queries + h * args.dim;
     for (int64_t d = 0; d < args.dim; d += 16) {
-      __m256 even, odd;
-      LoadPairs(q + d * 2, even, odd);
-      _mm256_storeu_ps(s.queries + h * args.dim + d, even);
-      _mm256_storeu_ps(s.queries + h * args.dim + d + 8, odd);
+      for (int64_t i = 0; i < 8; ++i) {
+        query[d + i] = s.row[d + 2 * i];
+        query[d + 8 + i] = s.row[d + 2 * i + 1];
+      }
     }
   }
 }
@@ -158,12 +159,12 @@ void AttendHeads(const AttentionArgs& args, const AttentionKeys& keys, int64_t r
     AttendChunk(args, chunk, count, s, heads);
   }
   for (int64_t h = 0; h < kTileHeads && first_head + h < args.heads; ++h) {
-    FinishHead(args, row, first_head + h, s.sums + h * args.dim, heads[h], s.queries);
+    FinishHead(args, row, first_head + h, s.sums + h * args.dim, heads[h], s.row);
   }
 }
 
 bool CanAttend(const AttentionArgs& args) {
-  return args.format == RowFormat::kBf16 && args.q_bf16 != nullptr && args.dim % 16 == 0;
+  return args.format == RowFormat::kBf16 && args.dim % 16 == 0;
 }
 
 }  // namespace
@@ -172,14 +173,12 @@ void SparseAttention(const AttentionArgs& args, const base::WorkerRank& worker) 
   if (!CanAttend(args)) return scalar::SparseAttention(args, worker);
   const TileScratch scratch = PlaceScratch(args.dim);
   const int64_t tiles = CeilDiv(args.heads, kTileHeads);
-  for (const AttentionSequence& sequence : args.sequences) {
-    const auto [begin, end] = worker.Share(sequence.range.num_rows * tiles);
-    for (int64_t unit = begin; unit < end; ++unit) {
-      const int64_t row = sequence.range.first_row + unit / tiles;
-      AttendHeads(args, AttentionKeys(args, sequence, row), row, unit % tiles * kTileHeads,
-                  scratch);
+  ForEachAttended(args, worker, tiles, [&](const AttendedRow& r) {
+    const AttentionKeys keys(args, r.sequence, r.row);
+    for (int64_t tile = r.begin; tile < r.end; ++tile) {
+      AttendHeads(args, keys, r.row, tile * kTileHeads, scratch);
     }
-  }
+  });
 }
 
 }  // namespace fulgur::kernels::avx2

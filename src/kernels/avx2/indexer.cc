@@ -20,16 +20,14 @@ int32_t Dot(const int8_t* q, const int8_t* key, int64_t dim) {
   return _mm_cvtsi128_si32(_mm_add_epi32(pairs, _mm_shuffle_epi32(pairs, 0xb1)));
 }
 
-float ScoreInt8(const IndexArgs& args, int64_t row, const std::byte* key) {
-  const int8_t* q = args.q_int8 + row * args.heads * args.dim;
-  const float* weights = args.weights + row * args.heads;
-  const float* q_scale = args.q_scale + row * args.heads;
+float ScoreInt8(const scalar::IndexQuery& query, const std::byte* key) {
   float k_scale;
-  __builtin_memcpy(&k_scale, key + args.dim, sizeof(k_scale));
+  __builtin_memcpy(&k_scale, key + query.dim, sizeof(k_scale));
   float score = 0.0F;
-  for (int64_t h = 0; h < args.heads; ++h) {
-    const int32_t dot = Dot(q + h * args.dim, reinterpret_cast<const int8_t*>(key), args.dim);
-    if (dot > 0) score += weights[h] * args.weight_scale * q_scale[h] * static_cast<float>(dot);
+  for (int64_t h = 0; h < query.heads; ++h) {
+    const int32_t dot =
+        Dot(query.int8 + h * query.dim, reinterpret_cast<const int8_t*>(key), query.dim);
+    if (dot > 0) score += query.factors[h] * static_cast<float>(dot);
   }
   return score * k_scale;
 }
@@ -37,7 +35,8 @@ float ScoreInt8(const IndexArgs& args, int64_t row, const std::byte* key) {
 }  // namespace
 
 void IndexScores(const IndexArgs& args, const base::WorkerRank& worker) {
-  if (args.q_int8 == nullptr || args.dim % 32 != 0) return scalar::IndexScores(args, worker);
+  if (args.key_format != RowFormat::kInt8Scaled || args.dim % 32 != 0)
+    return scalar::IndexScores(args, worker);
   scalar::ScoreKeys(args, ScoreInt8, worker);
 }
 

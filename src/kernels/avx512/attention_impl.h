@@ -28,16 +28,18 @@ struct AttentionScratch {
   float* scores;       // [keys][16 heads]
   std::byte* weights;  // [key pairs][16 heads][2] bf16
   float* row;          // [dim]
+  tensor::BFloat16* query;  // [dim]
 };
 
 AttentionScratch PlaceScratch(int64_t groups, int64_t dim) {
-  const int64_t sizes[] = {groups * dim * 32,    groups * dim * 64, groups * 64,     groups * 64,
-                           kChunkKeys * dim * 2, kChunkKeys * 64,   kChunkKeys * 32, dim * 4};
+  const int64_t sizes[] = {
+      groups * dim * 32, groups * dim * 64, groups * 64, groups * 64, kChunkKeys * dim * 2,
+      kChunkKeys * 64,   kChunkKeys * 32,   dim * 4,     dim * 2};
   int64_t total = 0;
   for (int64_t size : sizes) total += RoundUp(size, 64);
   std::byte* at = Scratch(ScratchUse::kAttention, total);
-  std::byte* part[8];
-  for (int i = 0; i < 8; ++i) {
+  std::byte* part[9];
+  for (int i = 0; i < 9; ++i) {
     part[i] = at;
     at += RoundUp(sizes[i], 64);
   }
@@ -48,19 +50,24 @@ AttentionScratch PlaceScratch(int64_t groups, int64_t dim) {
           part[4],
           reinterpret_cast<float*>(part[5]),
           part[6],
-          reinterpret_cast<float*>(part[7])};
+          reinterpret_cast<float*>(part[7]),
+          reinterpret_cast<tensor::BFloat16*>(part[8])};
 }
 
 // Queries of 16 heads, dimension pairs first; heads that do not exist are zeros.
-void PackQueries(const AttentionArgs& args, int64_t row, int64_t group, std::byte* out) {
+void PackQueries(const AttentionArgs& args, int64_t row, int64_t group, const AttentionScratch& s) {
+  std::byte* out = s.queries + group * args.dim * 32;
   for (int64_t h = 0; h < 16; ++h) {
     const int64_t head = group * 16 + h;
-    const auto* q = reinterpret_cast<const std::byte*>(
-        args.q_bf16 + (row * args.heads + MinInt(head, args.heads - 1)) * args.dim);
     const uint32_t exists = head < args.heads ? ~0U : 0U;
+    if (head < args.heads) {
+      TransformHead(args.query, args.q + (row * args.heads + head) * args.dim, args.dim, row,
+                    s.row);
+      ToBf16Row(s.row, args.dim, s.query);
+    }
     for (int64_t pair = 0; pair < args.dim / 2; ++pair) {
       uint32_t word;
-      __builtin_memcpy(&word, q + pair * 4, 4);
+      __builtin_memcpy(&word, s.query + pair * 2, 4);
       word &= exists;
       __builtin_memcpy(out + pair * 64 + h * 4, &word, 4);
     }
@@ -230,7 +237,8 @@ void FinishGroup(const AttentionArgs& args, int64_t row, int64_t group, const At
     for (int64_t d = 0; d < args.dim; d += 32) {
       StoreInOrder(sums + d, _mm512_set1_ps(factors[h]), s.row + d);
     }
-    Rotate<true>(s.row, args.dim, args.rope + row * args.rope_dim, args.rope_dim);
+    const HeadTransform& query = args.query;
+    Rotate<true>(s.row, args.dim, query.rope + row * query.rope_dim, query.rope_dim);
     StoreRow(s.row, args.dim, row * args.heads + group * 16 + h, out);
   }
 }
@@ -240,7 +248,7 @@ void AttendRow(const AttentionArgs& args, const AttentionSequence& sequence, int
                int64_t group_begin, int64_t group_end, const AttentionScratch& s) {
   const AttentionKeys keys(args, sequence, row);
   for (int64_t g = group_begin; g < group_end; ++g) {
-    PackQueries(args, row, g, s.queries + g * args.dim * 32);
+    PackQueries(args, row, g, s);
     _mm512_store_ps(s.largest + g * 16, _mm512_set1_ps(-1e30F));
     _mm512_store_ps(s.totals + g * 16, _mm512_setzero_ps());
     __builtin_memset(s.sums + g * 16 * args.dim, 0, static_cast<size_t>(args.dim) * 64);
@@ -262,7 +270,7 @@ void AttendRow(const AttentionArgs& args, const AttentionSequence& sequence, int
 }
 
 bool CanAttend(const AttentionArgs& args) {
-  return args.format == RowFormat::kBf16 && args.q_bf16 != nullptr && args.dim % 32 == 0;
+  return args.format == RowFormat::kBf16 && args.dim % 32 == 0;
 }
 
 // Units of work are (row, group of 16 heads); a worker's units of one row share its values.
@@ -270,18 +278,9 @@ template <typename Family>
 void Attend(const AttentionArgs& args, const base::WorkerRank& worker) {
   const int64_t groups = CeilDiv(args.heads, 16);
   const AttentionScratch scratch = PlaceScratch(groups, args.dim);
-  int64_t total = 0;
-  for (const AttentionSequence& sequence : args.sequences) total += sequence.range.num_rows;
-  const auto [begin, end] = worker.Share(total * groups);
-  int64_t unit = 0;
-  for (const AttentionSequence& sequence : args.sequences) {
-    for (int64_t i = 0; i < sequence.range.num_rows; ++i, unit += groups) {
-      const int64_t first = begin > unit ? begin - unit : 0;
-      const int64_t last = MinInt(groups, end - unit);
-      if (first >= last) continue;
-      AttendRow<Family>(args, sequence, sequence.range.first_row + i, first, last, scratch);
-    }
-  }
+  ForEachAttended(args, worker, groups, [&](const AttendedRow& r) {
+    AttendRow<Family>(args, r.sequence, r.row, r.begin, r.end, scratch);
+  });
 }
 
 }  // namespace

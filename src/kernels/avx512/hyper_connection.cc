@@ -210,11 +210,11 @@ void HcPost(const HcPostArgs& args, const base::WorkerRank& worker) {
   if (args.num_streams != kStreams) return scalar::HcPost(args, worker);
   Require(args.fn == nullptr || args.fn->out <= kMixes, "four streams have 24 mixes or fewer");
   // Tiles of one slice lie side by side, so that its weights stay in the cache.
-  const int64_t tiles = CeilDiv(args.rows, kTileRows);
-  const auto [begin, end] = worker.Share(HcSlices(args.hidden) * tiles);
-  for (int64_t unit = begin; unit < end; ++unit) {
-    const int64_t row = unit % tiles * kTileRows;
-    SliceRows(args, row, MinInt(kTileRows, args.rows - row), unit / tiles);
+  const auto [begin, end] = worker.Share(args.hidden, kHcSliceWidth);
+  for (int64_t first = begin; first < end; first += kHcSliceWidth) {
+    for (int64_t row = 0; row < args.rows; row += kTileRows) {
+      SliceRows(args, row, MinInt(kTileRows, args.rows - row), first / kHcSliceWidth);
+    }
   }
 }
 

@@ -1,7 +1,8 @@
 // Scores of the index: int8 queries with int8 keys, lanes are heads. Keys are read as they lie in
-// the cache, four bytes at a time; the queries of a row are packed once, 16 heads to a word.
+// the cache, four bytes at a time; a worker packs the queries of a row once, 16 heads to a word.
 #include "kernels/avx512/avx512_ops.h"
 #include "kernels/avx512/rows.h"
+#include "kernels/index_entries.h"
 #include "kernels/packed_layout.h"
 #include "kernels/scalar/scalar_ops.h"
 #include "kernels/scratch.h"
@@ -25,19 +26,21 @@ struct PackedQuery {
 PackedQuery PackQuery(const IndexArgs& args, int64_t row) {
   const int64_t groups = CeilDiv(args.heads, 16);
   const int64_t words_bytes = args.dim / 4 * groups * 64;
-  std::byte* words = Scratch(ScratchUse::kRowsInt8, words_bytes + groups * 128);
+  std::byte* words = Scratch(ScratchUse::kIndexQuery, words_bytes + groups * 128 + args.dim * 5);
   auto* factors = reinterpret_cast<float*>(words + words_bytes);
   auto* starts = reinterpret_cast<int32_t*>(factors + groups * 16);
+  auto* head = reinterpret_cast<float*>(starts + groups * 16);
+  auto* q = reinterpret_cast<int8_t*>(head + args.dim);
   __builtin_memset(words, 0, static_cast<size_t>(words_bytes + groups * 128));
   for (int64_t h = 0; h < args.heads; ++h) {
-    const int8_t* q = args.q_int8 + (row * args.heads + h) * args.dim;
+    TransformHead(args.query, args.q + (row * args.heads + h) * args.dim, args.dim, row, head);
+    const float scale = ToInt8Row(head, args.dim, q);
     int32_t sum = 0;
     for (int64_t d = 0; d < args.dim; d += 4) {
       __builtin_memcpy(words + (d / 4 * groups + h / 16) * 64 + h % 16 * 4, q + d, 4);
       sum += q[d] + q[d + 1] + q[d + 2] + q[d + 3];
     }
-    factors[h] =
-        args.weights[row * args.heads + h] * args.weight_scale * args.q_scale[row * args.heads + h];
+    factors[h] = args.weights[row * args.heads + h] * args.weight_scale * scale;
     starts[h] = -128 * sum;
   }
   return {words, factors, starts, args.dim / 4, groups};
@@ -90,15 +93,13 @@ void ScoreAllGroups(const PackedQuery& query, const std::byte* const* keys, floa
   for (; group < query.groups; ++group) ScoreKeys<K, 1>(query, group, keys, sums);
 }
 
-// The scores of entries [begin, end) of one row.
-void ScoreRow(const IndexArgs& args, const IndexSequence& sequence, int64_t row, int64_t begin,
-              int64_t end, float* scores) {
-  const PackedQuery query = PackQuery(args, row);
-  for (int64_t entry = begin; entry < end; entry += kTileKeys) {
-    const int64_t count = MinInt(kTileKeys, end - entry);
+void ScoreRange(const IndexArgs& args, const EntryRange& range) {
+  const PackedQuery query = PackQuery(args, range.row);
+  for (int64_t entry = range.begin; entry < range.end; entry += kTileKeys) {
+    const int64_t count = MinInt(kTileKeys, range.end - entry);
     const std::byte* keys[kTileKeys];
     float sums[kTileKeys] = {};
-    for (int64_t k = 0; k < count; ++k) keys[k] = sequence.keys.Row(entry + k);
+    for (int64_t k = 0; k < count; ++k) keys[k] = range.sequence.keys.Row(entry + k);
     if (count == kTileKeys) {
       ScoreAllGroups<kTileKeys>(query, keys, sums);
     } else {
@@ -107,7 +108,7 @@ void ScoreRow(const IndexArgs& args, const IndexSequence& sequence, int64_t row,
     for (int64_t k = 0; k < count; ++k) {
       float scale;
       __builtin_memcpy(&scale, keys[k] + args.dim, sizeof(scale));
-      scores[entry + k] = sums[k] * scale;
+      range.scores[entry + k] = sums[k] * scale;
     }
   }
 }
@@ -115,19 +116,11 @@ void ScoreRow(const IndexArgs& args, const IndexSequence& sequence, int64_t row,
 }  // namespace
 
 void IndexScores(const IndexArgs& args, const base::WorkerRank& worker) {
-  if (args.q_int8 == nullptr || args.dim % 4 != 0) return scalar::IndexScores(args, worker);
-  for (const IndexSequence& sequence : args.sequences) {
-    const RowRange& range = sequence.range;
-    for (int64_t i = 0; i < range.num_rows; ++i) {
-      const int64_t row = range.first_row + i;
-      const int64_t visible = (range.first_position + i + 1) / args.ratio;
-      if (row < args.row_begin || row >= args.row_end || visible <= args.topk) continue;
-      const auto [begin, end] = worker.Share(visible);
-      if (begin >= end) continue;
-      ScoreRow(args, sequence, row, begin, end,
-               args.scores + (row - args.row_begin) * args.scores_stride);
-    }
+  if (args.key_format != RowFormat::kInt8Scaled || args.dim % 4 != 0) {
+    return scalar::IndexScores(args, worker);
   }
+  Require(!args.query.hadamard || args.dim >= 16, "a Hadamard transform has 16 values or more");
+  ForEachScored(args, worker, [&](const EntryRange& range) { ScoreRange(args, range); });
 }
 
 }  // namespace fulgur::kernels::avx512

@@ -16,12 +16,9 @@ void NormRow(const NormRowsJob& job, int64_t t, float* buffer) {
 }
 
 void WriteHead(const HeadRowsJob& job, int64_t row, int64_t head, float* values) {
-  const float* x = job.x + (row * job.heads + head) * job.dim;
-  const float scale = job.normalize ? RmsScale(x, job.dim, job.eps) : 1.0F;
-  ScaleRow(x, job.dim, scale, job.normalize ? job.weight : nullptr, values);
-  Rotate<false>(values, job.dim, job.rope + row * job.rope_dim, job.rope_dim);
-  if (job.hadamard) Hadamard(values, job.dim);
-  StoreRow(values, job.dim, row * job.heads + head, job.out);
+  const int64_t out_row = row * job.heads + head;
+  TransformHead(job.transform, job.x + out_row * job.dim, job.dim, row, values);
+  StoreRow(values, job.dim, out_row, job.out);
 }
 
 void EmbedRow(const EmbedArgs& args, int64_t row) {
@@ -56,7 +53,7 @@ void NormRows(std::span<const NormRowsJob> jobs, const base::WorkerRank& worker)
 
 void HeadRows(std::span<const HeadRowsJob> jobs, const base::WorkerRank& worker) {
   for (const HeadRowsJob& job : jobs) {
-    Require(!job.hadamard || job.dim >= 16, "a Hadamard transform has 16 values or more");
+    Require(!job.transform.hadamard || job.dim >= 16, "a Hadamard transform has 16 values or more");
     float* buffer = RowBuffer(job.dim);
     const auto [begin, end] = worker.Share(job.rows * job.heads);
     for (int64_t unit = begin; unit < end; ++unit) {

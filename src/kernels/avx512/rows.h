@@ -7,6 +7,7 @@
 #include "kernels/avx512/math.h"
 #include "kernels/avx512/simd.h"
 #include "kernels/cache_rows.h"
+#include "kernels/layer_args.h"
 #include "kernels/linear.h"
 
 namespace fulgur::kernels::avx512 {
@@ -90,6 +91,15 @@ FULGUR_INLINE void Hadamard(float* x, int64_t n) {
   for (int64_t i = 0; i < n; i += 16) {
     _mm512_storeu_ps(x + i, _mm512_mul_ps(_mm512_loadu_ps(x + i), scale));
   }
+}
+
+// values = head x [dim] of row `row`, transformed.
+FULGUR_INLINE void TransformHead(const HeadTransform& transform, const float* x, int64_t dim,
+                                 int64_t row, float* values) {
+  const float scale = transform.normalize ? RmsScale(x, dim, transform.eps) : 1.0F;
+  ScaleRow(x, dim, scale, transform.normalize ? transform.weight : nullptr, values);
+  Rotate<false>(values, dim, transform.rope + row * transform.rope_dim, transform.rope_dim);
+  if (transform.hadamard) Hadamard(values, dim);
 }
 
 FULGUR_INLINE void ToBf16Row(const float* x, int64_t n, tensor::BFloat16* out) {

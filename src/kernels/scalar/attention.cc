@@ -14,13 +14,9 @@ constexpr int64_t kMaxDim = 1024;
 
 void WriteHead(const HeadRowsJob& job, int64_t row, int64_t head) {
   float values[kMaxDim];
-  std::copy_n(job.x + (row * job.heads + head) * job.dim, job.dim, values);
-  if (job.normalize) {
-    ScaleRow(values, job.dim, RmsScale(values, job.dim, job.eps), job.weight);
-  }
-  Rotate(values, job.dim, job.rope + row * job.rope_dim, job.rope_dim);
-  if (job.hadamard) Hadamard(values, job.dim);
-  StoreRow(values, job.dim, row * job.heads + head, job.out);
+  const int64_t out_row = row * job.heads + head;
+  TransformHead(job.transform, job.x + out_row * job.dim, job.dim, row, values);
+  StoreRow(values, job.dim, out_row, job.out);
 }
 
 // A softmax over keys that arrive one by one; the sum keeps the scale of the largest score so far.
@@ -47,15 +43,10 @@ class Softmax {
 };
 
 void AttendHead(const AttentionArgs& args, const AttentionKeys& keys, int64_t row, int64_t head) {
-  float q_buffer[kMaxDim];
+  float q[kMaxDim];
   float k_buffer[kMaxDim];
   double sums[kMaxDim] = {};
-  const int64_t offset = (row * args.heads + head) * args.dim;
-  const float* q =
-      args.q_f32 != nullptr
-          ? args.q_f32 + offset
-          : LoadCacheRow(RowFormat::kBf16, reinterpret_cast<const std::byte*>(args.q_bf16 + offset),
-                         args.dim, q_buffer);
+  MakeQuery(args, row, head, q);
   Softmax softmax;
   for (int64_t i = 0; i < keys.size(); ++i) {
     const std::byte* cached;
@@ -91,8 +82,26 @@ void HeadRows(std::span<const HeadRowsJob> jobs, const base::WorkerRank& worker)
   }
 }
 
+void TransformHead(const HeadTransform& transform, const float* x, int64_t dim, int64_t row,
+                   float* values) {
+  std::copy_n(x, dim, values);
+  if (transform.normalize) {
+    ScaleRow(values, dim, RmsScale(values, dim, transform.eps), transform.weight);
+  }
+  Rotate(values, dim, transform.rope + row * transform.rope_dim, transform.rope_dim);
+  if (transform.hadamard) Hadamard(values, dim);
+}
+
+void MakeQuery(const AttentionArgs& args, int64_t row, int64_t head, float* values) {
+  TransformHead(args.query, args.q + (row * args.heads + head) * args.dim, args.dim, row, values);
+  if (args.format == RowFormat::kF32) return;
+  std::transform(values, values + args.dim, values,
+                 [](float value) { return tensor::ToFloat(tensor::ToBFloat16(value)); });
+}
+
 void WriteAttended(const AttentionArgs& args, int64_t row, int64_t head, float* values) {
-  Rotate(values, args.dim, args.rope + row * args.rope_dim, args.rope_dim, -1.0F);
+  const HeadTransform& query = args.query;
+  Rotate(values, args.dim, query.rope + row * query.rope_dim, query.rope_dim, -1.0F);
   RowsOut rows;
   rows.f32 = args.out_f32;
   rows.bf16 = args.out_bf16;
@@ -101,13 +110,10 @@ void WriteAttended(const AttentionArgs& args, int64_t row, int64_t head, float* 
 
 void SparseAttention(const AttentionArgs& args, const base::WorkerRank& worker) {
   CHECK_LE(args.dim, kMaxDim);
-  for (const AttentionSequence& sequence : args.sequences) {
-    const auto [begin, end] = worker.Share(sequence.range.num_rows * args.heads);
-    for (int64_t unit = begin; unit < end; ++unit) {
-      const int64_t row = sequence.range.first_row + unit / args.heads;
-      AttendHead(args, AttentionKeys(args, sequence, row), row, unit % args.heads);
-    }
-  }
+  ForEachAttended(args, worker, args.heads, [&](const AttendedRow& r) {
+    const AttentionKeys keys(args, r.sequence, r.row);
+    for (int64_t head = r.begin; head < r.end; ++head) AttendHead(args, keys, r.row, head);
+  });
 }
 
 }  // namespace fulgur::kernels::scalar

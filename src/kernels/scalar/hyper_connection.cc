@@ -153,15 +153,13 @@ void WriteNormedRow(const HcPreArgs& args, int64_t source, int64_t row, const do
 
 void HcPost(const HcPostArgs& args, const base::WorkerRank& worker) {
   CHECK_LE(args.num_streams, kMaxStreams);
-  const int64_t slices = HcSlices(args.hidden);
-  const auto [begin, end] = worker.Share(args.rows * slices);
-  for (int64_t unit = begin; unit < end; ++unit) {
-    const int64_t row = unit / slices;
-    const int64_t first = unit % slices * kHcSliceWidth;
-    if (args.o != nullptr) {
-      MixStreams(args, row, first, std::min(first + kHcSliceWidth, args.hidden));
+  const auto [begin, end] = worker.Share(args.hidden, kHcSliceWidth);
+  for (int64_t row = 0; row < args.rows; ++row) {
+    if (args.o != nullptr) MixStreams(args, row, begin, end);
+    if (args.fn == nullptr) continue;
+    for (int64_t first = begin; first < end; first += kHcSliceWidth) {
+      SliceProducts(args, row, first / kHcSliceWidth);
     }
-    if (args.fn != nullptr) SliceProducts(args, row, unit % slices);
   }
 }
 

@@ -1,107 +1,68 @@
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
+#include "kernels/index_entries.h"
 #include "kernels/scalar/row_math.h"
 #include "kernels/scalar/scalar_ops.h"
+#include "kernels/scratch.h"
 
 namespace fulgur::kernels::scalar {
 namespace {
 
-// sum over heads of weight_h max(0, q_h . key).
-float ScoreF32(const IndexArgs& args, int64_t row, const std::byte* key) {
-  const float* q = args.q_f32 + row * args.heads * args.dim;
-  const float* weights = args.weights + row * args.heads;
+// sum over heads of factor_h max(0, q_h . key).
+float ScoreF32(const IndexQuery& query, const std::byte* key) {
   double score = 0.0;
-  for (int64_t h = 0; h < args.heads; ++h) {
-    const double dot = Dot(q + h * args.dim, reinterpret_cast<const float*>(key), args.dim);
-    score += std::max(dot, 0.0) * static_cast<double>(weights[h] * args.weight_scale);
+  for (int64_t h = 0; h < query.heads; ++h) {
+    const double dot =
+        Dot(query.f32 + h * query.dim, reinterpret_cast<const float*>(key), query.dim);
+    score += std::max(dot, 0.0) * static_cast<double>(query.factors[h]);
   }
   return static_cast<float>(score);
 }
 
-float ScoreInt8(const IndexArgs& args, int64_t row, const std::byte* key) {
-  const int8_t* q = args.q_int8 + row * args.heads * args.dim;
-  const float* weights = args.weights + row * args.heads;
-  const float* q_scale = args.q_scale + row * args.heads;
+float ScoreInt8(const IndexQuery& query, const std::byte* key) {
   const auto* k = reinterpret_cast<const int8_t*>(key);
   float k_scale;
-  std::memcpy(&k_scale, key + args.dim, sizeof(k_scale));
+  std::memcpy(&k_scale, key + query.dim, sizeof(k_scale));
   double score = 0.0;
-  for (int64_t h = 0; h < args.heads; ++h) {
+  for (int64_t h = 0; h < query.heads; ++h) {
     int32_t dot = 0;
-    for (int64_t d = 0; d < args.dim; ++d) dot += q[h * args.dim + d] * k[d];
-    const float weight = weights[h] * args.weight_scale * q_scale[h];
-    score += static_cast<double>(weight) * std::max(dot, 0);
+    for (int64_t d = 0; d < query.dim; ++d) dot += query.int8[h * query.dim + d] * k[d];
+    score += static_cast<double>(query.factors[h]) * std::max(dot, 0);
   }
   return static_cast<float>(score * static_cast<double>(k_scale));
 }
 
-int64_t Visible(const IndexArgs& args, int64_t position) { return (position + 1) / args.ratio; }
-
-// Calls visit(sequence, row, position) for the rows of the batch that args name.
-template <typename Visit>
-void ForEachRow(const IndexArgs& args, Visit visit) {
-  for (const IndexSequence& sequence : args.sequences) {
-    const RowRange& range = sequence.range;
-    const int64_t begin = std::max(args.row_begin, range.first_row);
-    const int64_t end = std::min(args.row_end, range.first_row + range.num_rows);
-    for (int64_t row = begin; row < end; ++row) {
-      visit(sequence, row, range.first_position + row - range.first_row);
-    }
-  }
-}
-
-// The best `topk` of the scores, by score, ties to the lower index; ascending by index. A heap of
-// indices with the worst on top, kept in the output itself.
-void SelectBest(const float* scores, int64_t count, int64_t topk, int32_t* selected) {
-  const auto better = [scores](int32_t a, int32_t b) {
-    return scores[a] > scores[b] || (scores[a] == scores[b] && a < b);
-  };
-  std::iota(selected, selected + topk, 0);
-  std::make_heap(selected, selected + topk, better);
-  for (auto entry = static_cast<int32_t>(topk); entry < count; ++entry) {
-    if (!better(entry, selected[0])) continue;
-    std::pop_heap(selected, selected + topk, better);
-    selected[topk - 1] = entry;
-    std::push_heap(selected, selected + topk, better);
-  }
-  std::sort(selected, selected + topk);
-}
-
 }  // namespace
 
+IndexQuery MakeIndexQuery(const IndexArgs& args, int64_t row) {
+  constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
+  const int64_t size = args.heads * args.dim;
+  auto* values = reinterpret_cast<float*>(
+      Scratch(ScratchUse::kIndexQuery, (size + args.heads) * kFloat + size));
+  float* factors = values + size;
+  auto* int8 = reinterpret_cast<int8_t*>(factors + args.heads);
+  const bool quantised = args.key_format == RowFormat::kInt8Scaled;
+  for (int64_t h = 0; h < args.heads; ++h) {
+    float* head = values + h * args.dim;
+    TransformHead(args.query, args.q + row * size + h * args.dim, args.dim, row, head);
+    factors[h] = args.weights[row * args.heads + h] * args.weight_scale;
+    if (quantised) factors[h] *= QuantizeInt8(head, args.dim, int8 + h * args.dim);
+  }
+  return {args.heads, args.dim, values, int8, factors};
+}
+
 void ScoreKeys(const IndexArgs& args, ScoreKey score, const base::WorkerRank& worker) {
-  ForEachRow(args, [&](const IndexSequence& sequence, int64_t row, int64_t position) {
-    const int64_t visible = Visible(args, position);
-    if (visible <= args.topk) return;
-    float* scores = args.scores + (row - args.row_begin) * args.scores_stride;
-    const auto [begin, end] = worker.Share(visible);
-    for (int64_t entry = begin; entry < end; ++entry) {
-      scores[entry] = score(args, row, sequence.keys.Row(entry));
+  ForEachScored(args, worker, [&](const EntryRange& range) {
+    const IndexQuery query = MakeIndexQuery(args, range.row);
+    for (int64_t entry = range.begin; entry < range.end; ++entry) {
+      range.scores[entry] = score(query, range.sequence.keys.Row(entry));
     }
   });
 }
 
 void IndexScores(const IndexArgs& args, const base::WorkerRank& worker) {
-  ScoreKeys(args, args.q_f32 != nullptr ? ScoreF32 : ScoreInt8, worker);
-}
-
-void IndexSelect(const IndexArgs& args, const base::WorkerRank& worker) {
-  const auto [begin, end] = worker.Share(args.row_end - args.row_begin);
-  ForEachRow(args,
-             [&, begin = begin, end = end](const IndexSequence&, int64_t row, int64_t position) {
-               const int64_t local = row - args.row_begin;
-               if (local < begin || local >= end) return;
-               int32_t* selected = args.selected + row * args.topk;
-               const int64_t visible = Visible(args, position);
-               args.counts[row] = static_cast<int32_t>(std::min(visible, args.topk));
-               if (visible <= args.topk) {
-                 std::iota(selected, selected + visible, 0);
-               } else {
-                 SelectBest(args.scores + local * args.scores_stride, visible, args.topk, selected);
-               }
-             });
+  ScoreKeys(args, args.key_format == RowFormat::kF32 ? ScoreF32 : ScoreInt8, worker);
 }
 
 }  // namespace fulgur::kernels::scalar

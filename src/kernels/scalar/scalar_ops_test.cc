@@ -9,6 +9,7 @@
 #include <numeric>
 #include <vector>
 
+#include "kernels/index_entries.h"
 #include "kernels/packing.h"
 #include "tensor/buffer.h"
 
@@ -136,7 +137,7 @@ TEST(HeadRows, HadamardIsInNaturalOrder) {
   job.rows = 1;
   job.heads = 1;
   job.dim = 128;
-  job.hadamard = true;
+  job.transform.hadamard = true;
   job.out.f32 = y.data();
   HeadRows({&job, 1}, kAlone);
   const std::vector<float> first(y.begin(), y.begin() + 16);
@@ -207,7 +208,8 @@ TEST(Compress, GatesWeighTokensPerChannel) {
 
 // ---- attention and index ----
 
-// Keys are unit vectors, so that the output shows the weights.
+// Keys are unit vectors, so that the output shows the weights. Queries are normalised, which the
+// scale undoes.
 TEST(SparseAttention, SinkTakesItsShareOfTheSoftmax) {
   const std::array<float, 12> q = {0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 0.5F, 0};
   const std::array<float, 12> keys = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0};
@@ -217,38 +219,32 @@ TEST(SparseAttention, SinkTakesItsShareOfTheSoftmax) {
   sequence.range = {0, 0, 3};
   AttentionArgs args;
   args.sequences = {&sequence, 1};
-  args.q_f32 = q.data();
+  args.row_end = 3;
+  args.q = q.data();
+  args.query.normalize = true;
   args.new_rows = reinterpret_cast<const std::byte*>(keys.data());
   args.format = RowFormat::kF32;
   args.heads = 1;
   args.dim = 4;
   args.window = 3;
   args.sink = &sink;
-  args.scale = 1;
+  args.scale = std::sqrt(5.25F / 4);
   args.out_f32 = out.data();
   SparseAttention(args, kAlone);
   const std::vector<float> last(out.begin() + 8, out.end());
   EXPECT_THAT(last, Pointwise(NearTo(1e-6F), {0.19740878F, 0.53661271F, 0.11973448F, 0.0F}));
 }
 
-TEST(IndexSelect, TakesTheBestAndTheLowerOfEquals) {
+TEST(SelectEntries, TakesTheBestAndTheLowerOfEquals) {
   std::array<float, 6> scores = {1, 3, 2, 3, 2, 0};
-  std::array<int32_t, 3> selected;
-  int32_t count = 0;
-  IndexSequence sequence;
-  sequence.range = {23, 0, 1};  // sees entries 0 .. 5
   IndexArgs args;
-  args.sequences = {&sequence, 1};
-  args.row_end = 1;
-  args.ratio = 4;
+  args.row_begin = 23;
+  args.row_end = 24;
   args.topk = 3;
   args.scores = scores.data();
   args.scores_stride = 6;
-  args.selected = selected.data();
-  args.counts = &count;
-  IndexSelect(args, kAlone);
-  EXPECT_EQ(count, 3);
-  EXPECT_THAT(selected, ElementsAre(1, 2, 3));
+  const int32_t* selected = SelectEntries(args, 23, 6);
+  EXPECT_THAT(std::vector<int32_t>(selected, selected + 3), ElementsAre(1, 2, 3));
 }
 
 // ---- experts ----

@@ -53,6 +53,7 @@ class TestModel {
   Proposal Propose(std::span<const DraftRows> rows, std::span<const int32_t> forced = {});
 
   Model& model() { return *model_; }
+  const base::WorkerTeam& team() const { return team_; }
   const kv::Store& store() const { return *store_; }
   int64_t vocab_size() const { return model_->config().vocab_size; }
 
