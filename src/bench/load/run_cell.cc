@@ -320,6 +320,35 @@ void Settle(const RunOptions& options, const Surroundings& surroundings, HttpCli
   if (!status.ok()) display.Say(std::string(status.message()));
 }
 
+// Everything that is known once the load is over, and whether it may be quoted.
+void FillResult(const RunOptions& options, const CellPlan& plan, const Workload& workload,
+                const LoadOutcome& outcome, RecordedRun run, CellResult& result) {
+  result.plan = plan.run;
+  result.lines = std::move(run.lines);
+  result.valid_requests = run.valid_requests;
+  result.failed_requests = run.profiling.failed();
+  result.interrupted = outcome.interrupted;
+  Cell& cell = result.cell;
+  cell.scenario = plan.scenario;
+  if (plan.concurrency > 0) cell.concurrency = plan.concurrency;
+  cell.repetition = plan.repetition;
+  cell.tool_version = options.version;
+  cell.metrics.merge(run.profiling.Compute(outcome.window));
+  if (run.warmup.valid() + run.warmup.failed() > 0) {
+    cell.warmup_metrics = run.warmup.Compute({});
+  }
+  cell.errors = std::move(run.errors);
+  cell.was_cancelled = outcome.interrupted;
+  cell.environment["model"] = plan.transport.shape.model;
+  SetPhases(outcome, cell);
+  JudgeClient(options, plan, result);
+  JudgeRun(outcome, run, result);
+  NoteTokens(run, result);
+  NoteErrors(result);
+  NotePrompts(workload, outcome, result);
+  cell.is_complete = result.complete;
+}
+
 }  // namespace
 
 fs::path SummaryFile(const RunOptions& options, const fs::path& folder) {
@@ -381,30 +410,7 @@ absl::StatusOr<CellResult> RunCell(const RunOptions& options, const CellPlan& pl
         Slices(outcome, run, static_cast<int64_t>(options.slice_s * kNsPerSecond))));
   }
 
-  result.plan = plan.run;
-  result.lines = std::move(run.lines);
-  result.valid_requests = run.valid_requests;
-  result.failed_requests = run.profiling.failed();
-  result.interrupted = outcome.interrupted;
-  Cell& cell = result.cell;
-  cell.scenario = plan.scenario;
-  if (plan.concurrency > 0) cell.concurrency = plan.concurrency;
-  cell.repetition = plan.repetition;
-  cell.tool_version = options.version;
-  cell.metrics.merge(run.profiling.Compute(outcome.window));
-  if (run.warmup.valid() + run.warmup.failed() > 0) {
-    cell.warmup_metrics = run.warmup.Compute({});
-  }
-  cell.errors = std::move(run.errors);
-  cell.was_cancelled = outcome.interrupted;
-  cell.environment["model"] = plan.transport.shape.model;
-  SetPhases(outcome, cell);
-  JudgeClient(options, plan, result);
-  JudgeRun(outcome, run, result);
-  NoteTokens(run, result);
-  NoteErrors(result);
-  NotePrompts(maker.workload(), outcome, result);
-  cell.is_complete = result.complete;
+  FillResult(options, plan, maker.workload(), outcome, std::move(run), result);
   RETURN_IF_ERROR(WriteFiles(options, plan, result));
   return result;
 }
