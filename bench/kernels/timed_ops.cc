@@ -2,8 +2,7 @@
 
 #include <array>
 
-#include "fmt/format.h"
-#include "probes.h"
+#include "plan/measure.h"
 
 namespace fulgur::bench_kernels {
 namespace {
@@ -18,14 +17,13 @@ constexpr std::array<const char*, 13> kNames = {
 OpTable wrapped;
 OpTable timed;
 std::array<double, kNames.size()> seconds;
-double since = 0.0;
 
 // Times the op that `member` points to; slot: its place in kNames.
 template <auto member, size_t slot, typename Args>
 void Timed(Args args, const base::WorkerRank& worker) {
-  const double start = Now();
+  const double start = plan::ThreadSeconds();
   (wrapped.*member)(args, worker);
-  if (worker.rank() == 0) seconds[slot] += Now() - start;
+  if (worker.rank() == 0) seconds[slot] += plan::ThreadSeconds() - start;
 }
 
 }  // namespace
@@ -47,27 +45,18 @@ const OpTable& TimedOps(const OpTable& ops) {
   timed.route = Timed<&OpTable::route, 10, const RouteArgs&>;
   timed.expert_gate_up = Timed<&OpTable::expert_gate_up, 11, const ExpertArgs&>;
   timed.expert_down = Timed<&OpTable::expert_down, 12, const ExpertArgs&>;
-  ResetProfile();
+  ResetTimes();
   return timed;
 }
 
-void ResetProfile() {
-  seconds.fill(0.0);
-  since = Now();
-}
+void ResetTimes() { seconds.fill(0.0); }
 
-void PrintProfile(std::string_view title) {
-  const double total = Now() - since;
-  fmt::print("{}: {:.1f} ms of thread time\n", title, 1e3 * total);
-  double rest = total;
+std::vector<std::pair<std::string_view, double>> OpSeconds() {
+  std::vector<std::pair<std::string_view, double>> spent;
   for (size_t i = 0; i < kNames.size(); ++i) {
-    if (seconds[i] == 0.0) continue;
-    fmt::print("  {:<16}{:9.2f} ms {:6.1f} %\n", kNames[i], 1e3 * seconds[i],
-               100.0 * seconds[i] / total);
-    rest -= seconds[i];
+    if (seconds[i] > 0.0) spent.emplace_back(kNames[i], seconds[i]);
   }
-  fmt::print("  {:<16}{:9.2f} ms {:6.1f} %\n", "between ops", 1e3 * rest, 100.0 * rest / total);
-  ResetProfile();
+  return spent;
 }
 
 }  // namespace fulgur::bench_kernels

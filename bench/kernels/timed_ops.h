@@ -2,6 +2,8 @@
 #pragma once
 
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "kernels/op_table.h"
 
@@ -10,9 +12,9 @@ namespace fulgur::bench_kernels {
 // Wraps a table. One at a time: the times are kept in one place.
 const kernels::OpTable& TimedOps(const kernels::OpTable& ops);
 
-void ResetProfile();
+void ResetTimes();
 
-// Prints milliseconds and share of each op since the last reset, and resets.
-void PrintProfile(std::string_view title);
+// Seconds of each op that ran since the last reset.
+std::vector<std::pair<std::string_view, double>> OpSeconds();
 
 }  // namespace fulgur::bench_kernels

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <ctime>
 #include <limits>
@@ -21,8 +22,8 @@ using kernels::WeightFormat;
 
 constexpr int64_t kProbeBytes = int64_t{512} << 20;
 constexpr int kReadRounds = 5;
-constexpr int kBarriers = 100;  // of one of the rounds, whose fastest counts
-constexpr int kBarrierRounds = 20;
+constexpr int kBarriers = 100;           // of one of the rounds, whose fastest counts
+constexpr double kBarrierSeconds = 0.1;  // for all rounds; more where workers lack cores
 constexpr double kKernelSeconds = 0.03;  // of one measurement
 constexpr int64_t kManyRows = 64;
 constexpr int64_t kInputs = 1024;
@@ -104,12 +105,18 @@ ProductRate MeasureProduct(const kernels::OpTable& ops, base::WorkerTeam& team,
 double MeasureBarrier(base::WorkerTeam& team) {
   if (team.size() == 1) return 0.0;
   double fastest = std::numeric_limits<double>::infinity();
+  std::atomic<bool> enough = false;
+  const double end = WallSeconds() + kBarrierSeconds;
   team.Run([&](const base::WorkerRank& worker) {
-    for (int round = 0; round < kBarrierRounds; ++round) {
+    while (!enough) {
       const double start = WallSeconds();
       for (int i = 0; i < kBarriers; ++i) worker.Barrier();
-      const double seconds = (WallSeconds() - start) / kBarriers;
-      if (worker.rank() == 0) fastest = std::min(fastest, seconds);
+      const double now = WallSeconds();
+      if (worker.rank() == 0) {
+        fastest = std::min(fastest, (now - start) / kBarriers);
+        enough = now > end;
+      }
+      worker.Barrier();  // nobody looks before it is decided
     }
   });
   return fastest;

@@ -15,6 +15,9 @@ using kernels::WeightFormat;
 // kernels at one row need a quarter more than reading alone.
 constexpr double kOverlapNorm = 2.5;
 
+// Every piece of work begins slowly: prefetchers have to find its stream of weights.
+constexpr double kUnitSeconds = 0.15e-6;
+
 // Rates relative to products with many rows: of what is not a product, and of experts, whose rows
 // are gathered and uneven in number. As measured with the AVX-512 kernels.
 constexpr double kAttentionShare = 0.45;  // of bf16

@@ -70,6 +70,7 @@ std::vector<StageWork> WorkOfStep(const ModelShape& model, const kv::Layout& lay
 struct StageTime {
   double read = 0.0;     // seconds if only memory counted
   double compute = 0.0;  // if only arithmetic counted
+  double start = 0.0;    // of the busiest worker's pieces
   double barrier = 0.0;
   double total = 0.0;
 };
