@@ -180,7 +180,8 @@ TEST(FiguresTest, SteadyWindowIsShadedOverTime) {
   ASSERT_TRUE(figure.has_value());
   ASSERT_EQ(figure->panels.size(), 2u);
   ASSERT_EQ(figure->panels[0].shades.size(), 1u);
-  // Sixteen start within 150 ms; the last full group is under way 28 s later, for 3.6 s.
+  // Sixteen start within 150 ms; the last full group starts after 24 s and loses its first 3.6 s
+  // on.
   EXPECT_NEAR(figure->panels[0].shades[0].x_from, 0.15, 1e-6);
   EXPECT_NEAR(figure->panels[0].shades[0].x_to, 27.6, 0.3);
   input.requests[0].requests.resize(4);

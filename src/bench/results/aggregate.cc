@@ -337,14 +337,14 @@ void SetAxes(const std::vector<Loaded>& systems, Comparison& comparison) {
 // A gap is a missing file only where a system has the scenario at other concurrencies.
 void ReportMissing(const Loaded& system, Comparison& comparison) {
   for (const ScenarioFacts& scenario : comparison.scenarios) {
-    std::vector<int64_t> missing;
+    std::vector<std::string> missing;
     for (const int64_t concurrency : comparison.concurrencies) {
       if (FindMerged(&system, scenario.id, concurrency) != nullptr) continue;
       const bool elsewhere =
           std::any_of(comparison.cells.begin(), comparison.cells.end(), [&](const CellFacts& cell) {
             return cell.scenario == scenario.id && cell.concurrency == concurrency;
           });
-      if (elsewhere) missing.push_back(concurrency);
+      if (elsewhere) missing.push_back(ConcurrencyName(concurrency).substr(1));
     }
     if (missing.empty()) continue;
     comparison.problems.push_back(fmt::format("{}: {} has no result at concurrency {}",

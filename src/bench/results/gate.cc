@@ -7,7 +7,7 @@ namespace fulgur::bench {
 namespace {
 
 std::string Place(const std::string& scenario, int64_t concurrency) {
-  return fmt::format("{} at concurrency {}", scenario, concurrency);
+  return fmt::format("{} at concurrency {}", scenario, ConcurrencyName(concurrency).substr(1));
 }
 
 void CheckRegressions(const Comparison& comparison, GateResult& result) {

@@ -154,7 +154,8 @@ bool Settle(const MergeOptions& options, Group& group, std::vector<std::string>&
       "{}: {} at concurrency {} has {} results, which are no repetitions: {}; the cell is left "
       "out. "
       "Remove all but one, or take the newest with --latest",
-      options.system, cell.scenario, *cell.concurrency, group.size(), fmt::join(paths, ", ")));
+      options.system, cell.scenario, ConcurrencyName(*cell.concurrency).substr(1), group.size(),
+      fmt::join(paths, ", ")));
   return false;
 }
 
