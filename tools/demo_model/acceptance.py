@@ -75,9 +75,8 @@ def answers_of(model, tokenizer, group, temperature):
     return [p for p in out if len(anchors_of(p))]
 
 
-def measure(drafter, model, tokenizer, group, widths):
-    """The numbers of one kind of conversation."""
-    plain, random = (answers_of(model, tokenizer, group, t) for t in (0, 1))
+def measure(drafter, plain, random, widths):
+    """The numbers of one kind of conversation from its greedy and its sampled answers."""
     out = {}
     for width in widths:
         steps = sum(greedy_lengths(drafter, plain, width), [])
@@ -149,7 +148,8 @@ def in_torch(args, groups):
         cases = golden(drafter, model, tokenizer, groups, widths)
         pathlib.Path(args.golden).write_text(json.dumps({"kind": kind, "cases": cases}))
         return None
-    kinds = {name: measure(drafter, model, tokenizer, group, widths) for name, group in groups.items()}
+    kinds = {name: measure(drafter, *(answers_of(model, tokenizer, group, t) for t in (0, 1)), widths)
+             for name, group in groups.items()}
     return kinds, [f"greedy, {w} drafts" for w in widths] + ["sampled"]
 
 

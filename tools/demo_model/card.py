@@ -1,6 +1,7 @@
 """Writes the loss curve (SVG) and prints the tables of a training run for the model card.
 
 python -m demo_model.card --run DIR --out FOLDER [--report NAME=FILE ...] (run in tools/); the files come from evaluate
+python -m demo_model.card --drafter DIR --out FOLDER
 """
 import argparse
 import json
@@ -22,10 +23,10 @@ def read_log(folder):
     return [losses[k] for k in sorted(losses)], sorted(tests.items())
 
 
-def curve(losses):
-    """The answer loss over steps, on a logarithmic axis, as an SVG image."""
+def curve(losses, legend="loss per answer token", tick=500):
+    """[(step, loss)] on a logarithmic axis, as an SVG image."""
     last = losses[-1][0]
-    low, high = math.log10(max(1e-3, min(x[3] for x in losses) * 0.9)), math.log10(10)
+    low, high = math.log10(max(1e-3, min(loss for _, loss in losses) * 0.9)), math.log10(10)
 
     def place(step, loss):
         x = LEFT + (WIDTH - LEFT - 12) * step / last
@@ -36,13 +37,12 @@ def curve(losses):
     for power in range(math.ceil(low), 2):
         y = place(0, 10.0**power).split(",")[1]
         parts.append(f'<path d="M{LEFT} {y}H{WIDTH - 12}" stroke="#ddd"/><text x="6" y="{y}">{10.0**power:g}</text>')
-    for step in range(0, last + 1, 500):
+    for step in range(0, last + 1, tick):
         x = place(step, 1).split(",")[0]
         parts.append(f'<text x="{x}" y="{HEIGHT - 18}" text-anchor="middle">{step}</text>')
-    points = " ".join(place(s[0], s[3]) for s in losses)
+    points = " ".join(place(*point) for point in losses)
     parts.append(f'<polyline points="{points}" fill="none" stroke="#1f5fbf" stroke-width="1.5"/>'
-                 f'<text x="{WIDTH // 2}" y="{HEIGHT - 4}" text-anchor="middle">optimiser steps; loss per answer token'
-                 "</text></svg>")
+                 f'<text x="{WIDTH // 2}" y="{HEIGHT - 4}" text-anchor="middle">optimiser steps; {legend}</text></svg>')
     return "\n".join(parts)
 
 
@@ -69,14 +69,33 @@ def report_table(reports):
     return "\n".join(lines + [f"| {n} | " + " | ".join(r.get(c, "") for c in reports) + " |" for n, r in rows.items()])
 
 
+def drafter_card(folder, out):
+    """Writes the loss curve of a drafter's run and prints the table of its log."""
+    lines = (pathlib.Path(folder) / "log.jsonl").read_text().splitlines()
+    records = {r["step"]: r for r in map(json.loads, lines)}
+    points = [(step, records[step]["loss"]) for step in sorted(records)]
+    (pathlib.Path(out) / "loss_drafter.svg").write_text(curve(points, "loss of the drafter", 100))
+    print("| step | CPU s | loss | overlap with the trunk, draft by draft | tokens per verification | bias of the confidence |")
+    print("|---|---|---|---|---|---|")
+    for step, r in sorted(records.items()):
+        if step % 100 == 0 or step in (points[0][0], points[-1][0]):
+            print(f"| {step} | {r['cpu_seconds']} | {r['loss']:.2f} | {' '.join(f'{x:.2f}' for x in r['overlap'])} | "
+                  f"{r['expected_length']:.2f} | {r['confidence_bias']:+.3f} |")
+
+
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("--run", required=True)
+    source = ap.add_mutually_exclusive_group(required=True)
+    source.add_argument("--run")
+    source.add_argument("--drafter", help="training folder of a drafter")
     ap.add_argument("--out", required=True)
     ap.add_argument("--report", action="append", default=[], help="NAME=FILE")
     args = ap.parse_args()
+    if args.drafter:
+        drafter_card(args.drafter, args.out)
+        return
     losses, tests = read_log(args.run)
-    (pathlib.Path(args.out) / "loss.svg").write_text(curve(losses))
+    (pathlib.Path(args.out) / "loss.svg").write_text(curve([(x[0], x[3]) for x in losses]))
     print(table(losses, tests))
     print("\n" + report_table({r.split("=")[0]: json.loads(pathlib.Path(r.split("=")[1]).read_text())
                                for r in args.report}))
