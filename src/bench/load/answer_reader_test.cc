@@ -146,6 +146,25 @@ TEST(SseMessages, HoweverTheStreamIsCut) {
   }
 }
 
+TEST(SseMessages, AnEndlessLineDoesNotFillTheMemory) {
+  size_t length = 0;
+  int messages = 0;
+  SseMessages reader([&](std::string_view data, int64_t) {
+    length = data.size();
+    ++messages;
+  });
+  const std::string megabyte(1 << 20, 'x');
+  reader.Feed("data: ", 0);
+  for (int i = 0; i < 40; ++i) reader.Feed(megabyte, 0);
+  reader.Feed("\n\ndata: next\n\n", 0);
+  EXPECT_EQ(messages, 2);
+  EXPECT_EQ(length, 4U);
+  for (int i = 0; i < 40; ++i) reader.Feed("data: " + megabyte + "\n", 0);
+  reader.Feed("\n", 0);
+  EXPECT_EQ(messages, 3);
+  EXPECT_LE(length, size_t{17} << 20);
+}
+
 TEST(SseMessages, ArrivalIsThatOfTheFirstByte) {
   std::vector<int64_t> arrivals;
   SseMessages reader([&](std::string_view, int64_t arrival) { arrivals.push_back(arrival); });

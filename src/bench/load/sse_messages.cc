@@ -1,6 +1,18 @@
 #include "bench/load/sse_messages.h"
 
+#include <algorithm>
+
 namespace fulgur::bench {
+namespace {
+
+// What a server without line ends may fill our memory with. No message of an answer is as long.
+constexpr size_t kMaxBytes = 16 << 20;
+
+void Append(std::string_view bytes, std::string& text) {
+  text += bytes.substr(0, kMaxBytes - std::min(kMaxBytes, text.size()));
+}
+
+}  // namespace
 
 void SseMessages::Feed(std::string_view bytes, int64_t now_ns) {
   if (after_return_ && !bytes.empty()) {
@@ -10,14 +22,11 @@ void SseMessages::Feed(std::string_view bytes, int64_t now_ns) {
   while (!bytes.empty()) {
     const size_t end = bytes.find_first_of("\r\n");
     if (line_.empty()) line_ns_ = now_ns;
-    if (end == std::string_view::npos) {
-      line_ += bytes;
-      return;
-    }
+    if (end == std::string_view::npos) return Append(bytes, line_);
     if (line_.empty()) {
       TakeLine(bytes.substr(0, end));
     } else {
-      line_ += bytes.substr(0, end);
+      Append(bytes.substr(0, end), line_);
       TakeLine(line_);
       line_.clear();
     }
@@ -52,7 +61,7 @@ void SseMessages::TakeLine(std::string_view line) {
     message_ns_ = line_ns_;
     data_.clear();
   }
-  data_ += line;
+  Append(line, data_);
   has_data_ = true;
 }
 

@@ -16,7 +16,8 @@ class SseMessages {
 
   explicit SseMessages(Sink sink) : sink_(std::move(sink)) {}
 
-  // Bytes that one read delivered. Lines end with \n, \r\n or \r.
+  // Bytes that one read delivered. Lines end with \n, \r\n or \r; of lines and messages beyond
+  // 16 MB only the beginning is kept.
   void Feed(std::string_view bytes, int64_t now_ns);
 
   // The end of the stream: a message without its blank line still counts.
