@@ -21,10 +21,10 @@ Json Row(const Json& tests, const char* method) {
           {"private_test_cases", "[]"}};
 }
 
-Json Test(const char* input, const char* output) { return {{"input", input}, {"output", output}}; }
+Json Case(const char* input, const char* output) { return {{"input", input}, {"output", output}}; }
 
 TEST(LiveCodeTest, ReadsAPublishedRow) {
-  const auto item = LiveCodeRow(Row(Json::array({Test("1 2", "3")}), "add"));
+  const auto item = LiveCodeRow(Row(Json::array({Case("1 2", "3")}), "add"));
   ASSERT_TRUE(item.has_value());
   EXPECT_EQ(item->id, "1873_A");
   EXPECT_EQ(item->subset, "easy");
@@ -52,7 +52,7 @@ class LiveCodeRunTest : public testing::Test {
 };
 
 TEST_F(LiveCodeRunTest, ProgramsReadAndPrint) {
-  const Json row = Row(Json::array({Test("2\n1 2\n3 4", "3\n7\n"), Test("1\n0.5 0.5", "1")}), "");
+  const Json row = Row(Json::array({Case("2\n1 2\n3 4", "3\n7\n"), Case("1\n0.5 0.5", "1")}), "");
   const std::string sums =
       "import sys\ndata = sys.stdin.buffer.read().split()\n"
       "for i in range(int(data[0])):\n    x, y = data[1 + 2 * i], data[2 + 2 * i]\n"
@@ -66,7 +66,7 @@ TEST_F(LiveCodeRunTest, ProgramsReadAndPrint) {
 }
 
 TEST_F(LiveCodeRunTest, MethodsAreCalled) {
-  const Json row = Row(Json::array({Test("[1, 2]\n3", "[4, 5]")}), "shift");
+  const Json row = Row(Json::array({Case("[1, 2]\n3", "[4, 5]")}), "shift");
   EXPECT_TRUE(Passes(row,
                      "class Solution:\n    def shift(self, a: List[int], b):\n"
                      "        return [x + b for x in a]\n"));
