@@ -160,7 +160,9 @@ DraftCounts Between(const engine::SpeculationStats& before, const engine::Specul
   };
   const auto on = static_cast<size_t>(engine::SpeculationStats::Mode::kOn);
   const auto steps = static_cast<double>(std::max<int64_t>(1, total(after) - total(before)));
+  const auto off = static_cast<size_t>(engine::SpeculationStats::Mode::kOff);
   counts.share_on = static_cast<double>(after.steps[on] - before.steps[on]) / steps;
+  counts.share_drafting = 1.0 - static_cast<double>(after.steps[off] - before.steps[off]) / steps;
   return counts;
 }
 

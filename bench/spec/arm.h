@@ -82,8 +82,9 @@ class Arm {
 
 // What happened between two readings.
 struct DraftCounts {
-  double accept_length = 1.0;  // tokens per round
-  double share_on = 0.0;       // of the steps
+  double accept_length = 1.0;   // tokens per round
+  double share_on = 0.0;        // of the steps: drafting is on
+  double share_drafting = 0.0;  // on, or for finding out
 };
 DraftCounts Between(const engine::SpeculationStats& before, const engine::SpeculationStats& after);
 

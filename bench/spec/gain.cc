@@ -157,9 +157,7 @@ absl::Status Gain(const BenchOptions& options) {
       "step, ms | step with all drafts, ms | drafting, ms | plain, tok/s | always all drafts / "
       "plain | adaptive / plain | ceiling | reached "
       "|\n|---|---|---|---|---|---|---|---|---|---|---|\n");
-  if (!options.dspark.empty()) {
-    RETURN_IF_ERROR(Comparison("DSpark", DemoDspark(options), options).Run(prompts, rounds));
-  }
+  RETURN_IF_ERROR(Comparison("DSpark", DemoDspark(options), options).Run(prompts, rounds));
   return Comparison("MTP", DemoMtp(options), options).Run(prompts, rounds);
 }
 

@@ -11,8 +11,8 @@ namespace fulgur::bench_spec {
 
 struct BenchOptions {
   std::string demo = "models/demo";
-  std::string dspark;  // a folder with DSpark stages for the demo model; empty: random ones
-  std::string mtp;     // a folder with an MTP block for it; empty: the demo's own
+  std::string dspark;  // a folder with DSpark stages for the demo model; empty: its own
+  std::string mtp = "models/demo-mtp";  // a folder with an MTP block for it
   std::string toy =
       "bench/spec/toy";  // the config.json of a larger model, which gets random weights
   std::string prompts = "bench/spec/prompts.json";
@@ -33,9 +33,8 @@ absl::Status Skipped(const BenchOptions& options);
 // The time that planning a step takes.
 absl::Status PlannerCost(const BenchOptions& options);
 
-// The demo model with its MTP block, a given one, or one with random weights.
+// The demo model with a trained drafter, or with one of random weights.
 ModelSource DemoMtp(const BenchOptions& options);
-// The demo model with DSpark stages, trained or random.
 ModelSource DemoDspark(const BenchOptions& options);
 ModelSource RandomDspark(const BenchOptions& options);
 ModelSource Toy(const BenchOptions& options);

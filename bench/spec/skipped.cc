@@ -35,11 +35,13 @@ absl::Status Measure(const Subject& subject, const std::vector<int64_t>& concurr
     for (Arm* arm : arms) {
       RETURN_IF_ERROR(arm->Begin(RandomPrompts(requests, kContext, kVocabulary)));
     }
+    const auto before = off->Stats();
     ASSIGN_OR_RETURN(const auto windows,
                      TakeTurns(arms, subject.window_tokens * requests, kWarmUp, rounds));
-    fmt::print("| {} | {} | {:.0f} | {:.3f} | {:.3f} |\n", subject.name, requests,
+    fmt::print("| {} | {} | {:.0f} | {:.3f} | {:.3f} | {:.2f} % |\n", subject.name, requests,
                TokensPerSecond(windows[0]), SpeedUp(windows[1], windows[0]),
-               SpeedUp(windows[2], windows[0]));
+               SpeedUp(windows[2], windows[0]),
+               100.0 * Between(before, off->Stats()).share_drafting);
     std::fflush(stdout);
     for (Arm* arm : arms) RETURN_IF_ERROR(arm->End());
   }
@@ -51,7 +53,8 @@ absl::Status Measure(const Subject& subject, const std::vector<int64_t>& concurr
 absl::Status Skipped(const BenchOptions& options) {
   fmt::print(
       "\n### A drafter that is not used\n\n| model | requests | plain, tok/s | requests want no "
-      "drafts / plain | planner has drafting off / plain |\n|---|---|---|---|---|\n");
+      "drafts / plain | planner has drafting off / plain | steps with drafts, off "
+      "|\n|---|---|---|---|---|---|\n");
   const std::vector<int64_t> concurrency =
       options.quick ? std::vector<int64_t>{1} : std::vector<int64_t>{1, 8};
   const int rounds = options.quick ? 9 : 41;

@@ -21,9 +21,7 @@ ModelSource DemoMtp(const BenchOptions& options) {
 ModelSource RandomDspark(const BenchOptions& options) { return {.folder = options.demo}; }
 
 ModelSource DemoDspark(const BenchOptions& options) {
-  return {.folder = options.demo,
-          .random_drafter = options.dspark.empty(),
-          .drafter_folder = options.dspark};
+  return {.folder = options.demo, .random_drafter = false, .drafter_folder = options.dspark};
 }
 
 ModelSource Toy(const BenchOptions& options) {
@@ -49,8 +47,10 @@ int Main(int argc, char** argv) {
   std::vector<std::string> wanted = {"gain", "never-slower", "skipped", "published", "planner"};
   CLI::App app("Speculation against plain decoding");
   app.add_option("--demo", options.demo, "the demo model")->capture_default_str();
-  app.add_option("--dspark", options.dspark, "folder with trained DSpark stages for it");
-  app.add_option("--mtp", options.mtp, "folder with a trained MTP block for it; default: its own");
+  app.add_option("--dspark", options.dspark,
+                 "folder with trained DSpark stages for it; default: its own");
+  app.add_option("--mtp", options.mtp, "folder with a trained MTP block for it")
+      ->capture_default_str();
   app.add_option("--toy", options.toy, "folder with the config.json of a larger model")
       ->capture_default_str();
   app.add_option("--prompts", options.prompts)->capture_default_str();

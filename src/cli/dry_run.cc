@@ -121,7 +121,11 @@ std::string DescribeMemory(ServeOptions options, const base::Machine& machine) {
                               options.model);
   }
   auto config = CompleteFromCheckpoint(options);
-  if (config.ok()) config = AddDrafter(options, *std::move(config));
+  if (config.ok()) {
+    const auto with_drafter = AddDrafter(options, *std::move(config));
+    config = with_drafter.ok() ? absl::StatusOr<model::ModelConfig>(with_drafter->config)
+                               : with_drafter.status();
+  }
   if (!config.ok()) return text + fmt::format("  model: {}\n", Message(config.status()));
   if (options.speculation.enabled) {
     text += fmt::format("  speculation: {}\n",

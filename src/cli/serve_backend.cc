@@ -25,12 +25,13 @@ constexpr std::string_view kEndOfSentence = "<｜end▁of▁sentence｜>";
 // Of a replayed script without a model to say.
 constexpr int64_t kScriptModelLen = 1 << 20;
 
-absl::StatusOr<model::Weights> ReadWeights(const ServeOptions& options) {
-  ASSIGN_OR_RETURN(const model::Checkpoint checkpoint, model::Checkpoint::Open(options.model));
-  std::optional<model::Checkpoint> drafter;
-  if (options.speculation.enabled) {
-    ASSIGN_OR_RETURN(drafter, model::Checkpoint::Open(DrafterFolder(options)));
+absl::StatusOr<model::Weights> ReadWeights(const ServeOptions& options,
+                                           const std::optional<model::Checkpoint>& drafter) {
+  std::optional<model::Checkpoint> opened;  // unless the drafter's is the same
+  if (!drafter || DrafterFolder(options) != options.model) {
+    ASSIGN_OR_RETURN(opened, model::Checkpoint::Open(options.model));
   }
+  const model::Checkpoint& checkpoint = opened ? *opened : *drafter;
   LoadProgress progress(isatty(STDERR_FILENO) != 0);
   const model::LoadOptions load{
       .precision = options.engine.precision,
@@ -42,12 +43,12 @@ absl::StatusOr<model::Weights> ReadWeights(const ServeOptions& options) {
 }
 
 absl::StatusOr<model::Weights> MakeWeights(const ServeOptions& options,
-                                           const model::ModelConfig& config) {
-  if (!options.dummy_weights) return ReadWeights(options);
+                                           const ModelWithDrafter& model) {
+  if (!options.dummy_weights) return ReadWeights(options, model.drafter);
   spdlog::warn("--load-format dummy: the weights are random, and so is what the model says");
-  return model::MakeDummyWeights(config, {.precision = options.engine.precision,
-                                          .num_threads = options.load_threads,
-                                          .seed = options.engine.seed.value_or(0)});
+  return model::MakeDummyWeights(model.config, {.precision = options.engine.precision,
+                                                .num_threads = options.load_threads,
+                                                .seed = options.engine.seed.value_or(0)});
 }
 
 void LogSpeculation(const ServeOptions& options, const model::ModelConfig& config) {
@@ -100,7 +101,8 @@ absl::StatusOr<Backend> StartScript(ServeOptions& options, const text::Tokenizer
 absl::StatusOr<Backend> StartModel(ServeOptions& options, const text::Tokenizer* tokenizer,
                                    const base::Machine& machine) {
   ASSIGN_OR_RETURN(model::ModelConfig config, CompleteFromCheckpoint(options));
-  ASSIGN_OR_RETURN(config, AddDrafter(options, std::move(config)));
+  ASSIGN_OR_RETURN(ModelWithDrafter with_drafter, AddDrafter(options, std::move(config)));
+  config = with_drafter.config;
   LogSpeculation(options, config);
   if (tokenizer != nullptr) RETURN_IF_ERROR(CheckVocabulary(*tokenizer, config.vocab_size));
   if (!kernels::Supports(machine, options.engine.ops)) {
@@ -109,7 +111,8 @@ absl::StatusOr<Backend> StartModel(ServeOptions& options, const text::Tokenizer*
             ? "--kernels avx2: this machine lacks AVX2 with FMA; leave the flag out"
             : "--kernels avx512: this machine lacks AVX-512 VNNI; leave the flag out");
   }
-  ASSIGN_OR_RETURN(model::Weights weights, MakeWeights(options, config));
+  ASSIGN_OR_RETURN(model::Weights weights, MakeWeights(options, with_drafter));
+  with_drafter.drafter.reset();  // its files may be closed
   spdlog::info("weights: {:.3f} GB in memory",
                static_cast<double>(weights.storage->size_bytes()) / 1e9);
   options.engine.log = [](const std::string& note) { spdlog::warn("{}", note); };

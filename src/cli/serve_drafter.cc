@@ -4,7 +4,6 @@
 
 #include "base/status_macros.h"
 #include "fmt/format.h"
-#include "model/checkpoint.h"
 #include "model/drafter_source.h"
 
 namespace fulgur::cli {
@@ -38,20 +37,21 @@ const std::string& DrafterFolder(const ServeOptions& options) {
   return options.speculation.model.empty() ? options.model : options.speculation.model;
 }
 
-absl::StatusOr<model::ModelConfig> AddDrafter(ServeOptions& options, model::ModelConfig config) {
+absl::StatusOr<ModelWithDrafter> AddDrafter(ServeOptions& options, model::ModelConfig config) {
   SpeculativeConfig& asked = options.speculation;
-  if (!asked.enabled) return config;
+  ModelWithDrafter result{.config = std::move(config), .drafter = std::nullopt};
+  if (!asked.enabled) return result;
   if (options.dummy_weights) {
-    ASSIGN_OR_RETURN(config, AssumeDrafter(asked, std::move(config)));
+    ASSIGN_OR_RETURN(result.config, AssumeDrafter(asked, std::move(result.config)));
   } else {
-    ASSIGN_OR_RETURN(const model::Checkpoint source,
-                     model::Checkpoint::Open(DrafterFolder(options)));
-    ASSIGN_OR_RETURN(config, model::UseDrafter(std::move(config), source, asked.method));
+    ASSIGN_OR_RETURN(result.drafter, model::Checkpoint::Open(DrafterFolder(options)));
+    ASSIGN_OR_RETURN(result.config,
+                     model::UseDrafter(std::move(result.config), *result.drafter, asked.method));
   }
   options.engine.speculation =
-      ResolveSpeculation(asked, config.drafter, model::TrainedDrafts(config));
+      ResolveSpeculation(asked, result.config.drafter, model::TrainedDrafts(result.config));
   options.engine.max_drafts = options.engine.speculation.num_drafts;
-  return config;
+  return result;
 }
 
 }  // namespace fulgur::cli

@@ -23,8 +23,6 @@ struct Usage {
   int64_t completion_tokens = 0;
   int64_t reasoning_tokens = 0;
   int64_t cached_tokens = 0;
-  int64_t verified_drafts = 0;
-  int64_t accepted_drafts = 0;  // of these
 };
 
 struct ChoiceFinish {
