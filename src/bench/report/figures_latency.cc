@@ -182,16 +182,19 @@ std::map<std::string, std::vector<Place>> PlacesByLoad(const Facts& facts) {
   return loads;
 }
 
-// Waiting grows by decades beyond the knee.
-void ScaleY(Panel& panel) {
+// Waiting grows by decades beyond the knee; the last marker stands off the border.
+void Scale(Panel& panel) {
   double low = panel.series.front().marks.front().y;
   double high = low;
+  double fastest = 0.0;
   for (const Series& series : panel.series) {
     for (const Mark& mark : series.marks) {
       low = std::min(low, mark.y);
       high = std::max(high, mark.y);
+      fastest = std::max(fastest, mark.x);
     }
   }
+  panel.x.to = fastest * 1.05;
   panel.y.logarithmic = high > 10 * low;
   if (!panel.y.logarithmic) panel.y.from = 0.0;
 }
@@ -248,7 +251,7 @@ std::optional<Figure> RateFigure(const FigureContext& context) {
     panel.y = {context.say(figure::kMilliseconds), false, {}, {}, {}};
     for (const SystemFacts* system : systems) AddRateLines(context, *system, places, panel);
     if (panel.series.empty()) continue;
-    ScaleY(panel);
+    Scale(panel);
     if (const auto knee = Knee(context, judged, places)) panel.limits.push_back(*knee);
     figure.panels.push_back(panel);
   }

@@ -77,19 +77,25 @@ void ShadeCells(const FigureContext& context, const SystemFacts& system, double 
   }
 }
 
+constexpr double kAboveLabels = 132.0;  // leaves room for the labels of cells above 100 %
+
+// Its highest value stands where 100 % is.
 void AddMemory(const FigureContext& context, const UtilisationSummary& summary, double per_unit,
                Panel& panel) {
   constexpr double kMbPerGb = 1024.0;
   Series memory = Line(summary, per_unit, context.say(figure::kDeviceMemory), Hue::kGrey,
                        &UtilisationPoint::memory_mb);
   if (memory.marks.empty()) return;
-  for (Mark& mark : memory.marks) mark.y /= kMbPerGb;
+  double most = 0.0;
+  for (Mark& mark : memory.marks) {
+    mark.y /= kMbPerGb;
+    if (!std::isnan(mark.y)) most = std::max(most, mark.y);
+  }
   memory.second_axis = true;
   panel.y2 = {context.say(figure::kGigabytes), false, 0.0, {}, {}};
+  if (most > 0) panel.y2->to = most * kAboveLabels / 100.0;
   panel.series.push_back(memory);
 }
-
-constexpr double kAboveLabels = 132.0;  // leaves room for the labels of cells above 100 %
 
 std::optional<Panel> UtilisationPanel(const FigureContext& context, const SystemFacts& system) {
   if (!system.utilisation || system.utilisation->series.size() < 2) return std::nullopt;
