@@ -13,10 +13,16 @@ using kernels::WeightFormat;
 
 // Reading and arithmetic overlap badly where both take about as long: from memory, FP8 and FP4
 // kernels at one row need a quarter more than reading alone.
-constexpr double kOverlapNorm = 2.5;
+constexpr double kOverlapNorm = 3.0;
 
 // Every piece of work begins slowly: prefetchers have to find its stream of weights.
 constexpr double kUnitSeconds = 0.15e-6;
+
+// And every stage, with what stands between two of them.
+constexpr double kStageSeconds = 10e-6;
+
+// Of a row in a sub-layer, whatever its width: Sinkhorn iterations, norms, routing.
+constexpr double kRowOps = 40e3;
 
 // Rates relative to products with many rows: of what is not a product, and of experts, whose rows
 // are gathered and uneven in number. As measured with the AVX-512 kernels.
@@ -126,7 +132,7 @@ void Collector::AddStreams(const model::HyperConnection& hc) {
   AddProduct(stage, hc.fn, rows_);
   const auto streams = static_cast<double>(config_.hc_mult);
   const auto width = static_cast<double>(config_.hidden_size);
-  stage.vector_ops = 2.0 * rows_ * streams * (streams + 2.0) * width;
+  stage.vector_ops = rows_ * (2.0 * streams * (streams + 2.0) * width + kRowOps);
   stage.units = std::max<int64_t>(step_.rows(), config_.hidden_size / kernels::kBlockChannels);
 }
 
