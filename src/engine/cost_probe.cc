@@ -12,8 +12,11 @@
 namespace fulgur::engine {
 namespace {
 
-constexpr int kRepeats = 3;
+constexpr size_t kRepeats = 3;
+constexpr size_t kMostRepeats = 50;
+constexpr double kLeastMs = 10.0;  // short steps are repeated for that long: more is in their way
 constexpr int64_t kLongContext = 8192;
+constexpr int64_t kWindow = 128;  // of all published checkpoints: rows shall have it to read
 
 double Milliseconds(Clock::duration duration) {
   return std::chrono::duration<double, std::milli>(duration).count();
@@ -36,9 +39,15 @@ class Probe {
   // A step of `rows` rows, shared among `sequences`; every row reads `context` tokens.
   // Milliseconds.
   absl::StatusOr<double> TimeForward(int64_t rows, int64_t sequences, int64_t context);
+  // Behind a full window, if a page has room for it.
+  absl::StatusOr<double> TimeForward(int64_t rows, int64_t sequences) {
+    const int64_t last = std::min(kv::kPageTokens, options_.limits.max_model_len - 1);
+    const int64_t longest = (rows + sequences - 1) / sequences;
+    return TimeForward(rows, sequences, std::clamp<int64_t>(last - longest, 0, kWindow));
+  }
   // One row per sequence, as far as there are sequences.
   absl::StatusOr<double> TimeForward(int64_t rows) {
-    return TimeForward(rows, std::min(rows, MaxSequences()), 0);
+    return TimeForward(rows, std::min(rows, MaxSequences()));
   }
   // The drafting behind a step of one row of each of `requests`.
   absl::StatusOr<double> TimeDrafts(int64_t requests, int32_t width);
@@ -151,10 +160,13 @@ absl::StatusOr<double> Probe::TimeDrafts(int64_t requests, int32_t width) {
 template <typename Time>
 absl::StatusOr<double> Probe::Fastest(Time time) {
   std::vector<double> times;
+  double spent = 0.0;
   do {
     ASSIGN_OR_RETURN(const double ms, time());
     times.push_back(ms);
-  } while (times.size() < kRepeats && HasTime());
+    spent += ms;
+    if (times.size() >= kRepeats && spent >= kLeastMs) break;
+  } while (times.size() < kMostRepeats && HasTime());
   return std::max(1e-6, *std::min_element(times.begin(), times.end()));
 }
 
@@ -176,7 +188,7 @@ absl::Status Probe::MeasureForward(sched::CostTable& table) {
 absl::Status Probe::MeasureDraftRows(sched::CostTable& table) {
   const int64_t drafts = options_.speculation.num_drafts;
   if (1 + drafts > std::min(MaxRows(), MaxSequences()) || !HasTime()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const double ms, Fastest([&] { return TimeForward(1 + drafts, 1, 0); }));
+  ASSIGN_OR_RETURN(const double ms, Fastest([&] { return TimeForward(1 + drafts, 1); }));
   const double apart = sched::CostCurve(table.forward).At(static_cast<double>(1 + drafts));
   table.ms_saved_per_draft = std::max(0.0, apart - ms) / static_cast<double>(drafts);
   for (sched::CostPoint& point : table.forward) {  // where there were more rows than sequences
