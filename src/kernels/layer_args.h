@@ -162,6 +162,26 @@ struct IndexArgs {
   int64_t scores_stride = 0;
 };
 
+// A row's keys in parts that begin at fixed places of its list, so that several workers may share
+// the row and the result stays the same: each part has a softmax of its own, and they are merged in
+// order.
+inline constexpr int64_t kMaxKeyParts = 16;
+
+constexpr int64_t KeysOfPart(int64_t keys) {
+  constexpr int64_t kGrain = 256;
+  return kGrain * CeilDiv(keys, kGrain * kMaxKeyParts);
+}
+
+// Memory for rows that several workers share: one place for each worker. A part's state is that of
+// 16 heads: sums [16, D], then the largest score and the total of each.
+struct SharedRows {
+  static constexpr int64_t HeadGroups(int64_t heads) { return CeilDiv(heads, int64_t{16}); }
+  static constexpr int64_t StateFloats(int64_t dim) { return 16 * dim + 32; }
+
+  float* states = nullptr;      // [workers, kMaxKeyParts, head groups, StateFloats]
+  int32_t* finished = nullptr;  // [workers, head groups] parts that are done; zeros between ops
+};
+
 struct AttentionSequence {
   RowRange range = {};
   RingRows window = {};       // keys before first_position
@@ -189,6 +209,7 @@ struct AttentionArgs {
   const IndexArgs* index = nullptr;  // chooses among them, by its scores; null: all visible
   const float* sink = nullptr;       // [N]
   float scale = 0.0F;
+  SharedRows shared = {};
   float* out_f32 = nullptr;              // [T, N D]
   tensor::BFloat16* out_bf16 = nullptr;  // either may be null
 };

@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "kernels/op_table.h"
 #include "kernels/random_weights.h"
+#include "tensor/buffer.h"
 
 namespace fulgur::kernels {
 namespace {
@@ -401,8 +402,13 @@ struct AttentionCase {
     return values;
   }
 
-  std::vector<float> Run(const OpTable& ops, int workers) {
+  // Workers one after the other, or at the same time.
+  std::vector<float> Run(const OpTable& ops, int workers, bool together = false) {
     std::vector<float> out(static_cast<size_t>(kRows * shape.heads * shape.dim), NAN);
+    const int64_t groups = SharedRows::HeadGroups(shape.heads);
+    tensor::Buffer<float> states(workers * kMaxKeyParts * groups *
+                                 SharedRows::StateFloats(shape.dim));
+    std::vector<int32_t> finished(static_cast<size_t>(workers * groups), 0);
     const AttentionSequence sequences[] = {
         {{517, 0, 5}, cache.Ring(), cache.Pages(2 * shape.dim, 0)},
         {{0, 5, 70}, cache.Ring(), cache.Pages(2 * shape.dim, 20)}};
@@ -423,7 +429,14 @@ struct AttentionCase {
     args.sink = sink.data();
     args.scale = 1.0F / std::sqrt(static_cast<float>(shape.dim));
     args.out_f32 = out.data();
-    RunAll(workers, [&](const auto& worker) { ops.sparse_attention(args, worker); });
+    args.shared = {states.data(), finished.data()};
+    const auto op = [&](const base::WorkerRank& worker) { ops.sparse_attention(args, worker); };
+    if (together) {
+      base::WorkerTeam(workers).Run(op);
+    } else {
+      RunAll(workers, op);
+    }
+    EXPECT_EQ(std::count(finished.begin(), finished.end(), 0), workers * groups);
     return out;
   }
 };
@@ -432,12 +445,13 @@ TEST_P(LayerOpsTest, SparseAttention) {
   for (const AttentionShape& shape :
        {AttentionShape{16, 512, 128, 0, 0}, AttentionShape{8, 128, 16, 4, 0},
         AttentionShape{33, 96, 64, 4, 10}, AttentionShape{64, 64, 128, 128, 0},
-        AttentionShape{4, 48, 16, 4, 0}}) {
+        AttentionShape{4, 48, 16, 4, 0}, AttentionShape{20, 64, 256, 4, 0}}) {
     AttentionCase attention(shape);
     const auto actual = attention.Run(ops(), 1);
     ExpectClose(actual, attention.Run(Scalar(), 1), 4e-3F);  // softmax weights in bf16
-    for (int workers : {2, 5}) {
-      const auto shared = attention.Run(ops(), workers);
+    // Of 100 workers, several share each row.
+    for (int workers : {2, 5, 100}) {
+      const auto shared = attention.Run(ops(), workers, workers < 100);
       ASSERT_EQ(std::memcmp(shared.data(), actual.data(), shared.size() * 4), 0);
     }
   }

@@ -228,6 +228,7 @@ kernels::AttentionArgs AttentionStep::MakeAttentionArgs() const {
   args.ratio = ratio_;
   args.sink = weights_.sink.data();
   args.scale = 1.0F / std::sqrt(static_cast<float>(config_.head_dim));
+  args.shared = scratch_.shared_rows;
   args.out_f32 = bf16 ? nullptr : scratch_.attended.f32;
   args.out_bf16 = bf16 ? scratch_.attended.bf16 : nullptr;
   return args;

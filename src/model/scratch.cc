@@ -110,6 +110,7 @@ Scratch::Scratch(const ModelConfig& config, Precision precision, const StepLimit
     : precision_(precision) {
   const StepLimits largest = WithDraftRows(config, limits);
   PlaceStep(config, largest, arena);
+  PlaceSharedRows(config, num_workers, arena);
   if (config.drafter == DrafterKind::kDspark) {
     draft.captured = arena.Take<float>(ContextRows(config, limits) * DraftInputs(config));
   }
@@ -146,6 +147,14 @@ void Scratch::PlaceStep(const ModelConfig& config, const StepLimits& limits, Are
   rotation = arena.Take<float>(rows * config.rope_dim);
   compressed_rotation = arena.Take<float>(rows * config.rope_dim);
   head_input = Rows(limits.max_logit_rows, config.hidden_size, arena);
+}
+
+// Nothing else may lie where the counts are, which are zeros from step to step.
+void Scratch::PlaceSharedRows(const ModelConfig& config, int num_workers, Arena& arena) {
+  const int64_t groups = num_workers * kernels::SharedRows::HeadGroups(config.num_heads);
+  shared_rows.finished = arena.Take<int32_t>(groups);
+  shared_rows.states = arena.Take<float>(groups * kernels::kMaxKeyParts *
+                                         kernels::SharedRows::StateFloats(config.head_dim));
 }
 
 void Scratch::PlaceAttention(const ModelConfig& config, const StepLimits& limits, Arena& arena) {

@@ -118,6 +118,7 @@ struct Scratch {
   float* rotation;              // [T, R] layers without compression
   float* compressed_rotation;   // [T, R] compressed layers
   ActivationBuffer head_input;  // [logit rows, H]
+  kernels::SharedRows shared_rows;
 
   // Attention.
   float* q_latent;                 // [T, QL]
@@ -147,6 +148,7 @@ struct Scratch {
 
  private:
   void PlaceStep(const ModelConfig& config, const StepLimits& limits, Arena& arena);
+  void PlaceSharedRows(const ModelConfig& config, int num_workers, Arena& arena);
   void PlaceAttention(const ModelConfig& config, const StepLimits& limits, Arena& arena);
   void PlaceIndex(const ModelConfig& config, const StepLimits& limits, Arena& arena);
   void PlaceExperts(const ModelConfig& config, const StepLimits& limits, int num_workers,

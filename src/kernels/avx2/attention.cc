@@ -173,7 +173,8 @@ void SparseAttention(const AttentionArgs& args, const base::WorkerRank& worker) 
   if (!CanAttend(args)) return scalar::SparseAttention(args, worker);
   const TileScratch scratch = PlaceScratch(args.dim);
   const int64_t tiles = CeilDiv(args.heads, kTileHeads);
-  ForEachAttended(args, worker, tiles, [&](const AttendedRow& r) {
+  const auto units = [tiles](int64_t /*keys*/) { return tiles; };
+  ForEachAttended(args, worker, units, [&](const AttendedRow& r) {
     const AttentionKeys keys(args, r.sequence, r.row);
     for (int64_t tile = r.begin; tile < r.end; ++tile) {
       AttendHeads(args, keys, r.row, tile * kTileHeads, scratch);

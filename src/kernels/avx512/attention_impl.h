@@ -2,8 +2,9 @@
 // Included by one file per family, with that family's flags.
 //
 // One latent head serves all query heads, so lanes are heads: scores of 16 heads with one key are
-// one register, and so is everything that softmax needs. Keys come in chunks of 64 of the row's
-// list, a fixed place whatever the batch; each chunk rescales what was summed before.
+// one register, and so is everything that softmax needs. A row's keys come in parts at fixed places
+// of its list (flash-decoding), whoever attends to them, and a part's keys in chunks of 64, each of
+// which rescales what was summed before. Parts are merged in order.
 #pragma once
 
 #include "kernels/attention_keys.h"
@@ -18,40 +19,53 @@ constexpr int64_t kChunkKeys = 64;
 constexpr int kScoreKeys = 12;  // keys at a time against 16 heads
 constexpr int kSumHeads = 5;    // heads at a time x 64 values
 
-// Memory for one row: its queries and sums, and one chunk of values.
+// What 16 heads have summed up over some keys.
+struct GroupState {
+  float* sums;     // [16 heads][dim], values in the order that InterleaveValues leaves
+  float* largest;  // [16 heads]
+  float* totals;   // [16 heads]
+};
+
+// The state of a group among those of parts [part][groups] at `base`.
+GroupState StateAt(float* base, int64_t part, int64_t groups, int64_t group, int64_t dim) {
+  float* sums = base + (part * groups + group) * SharedRows::StateFloats(dim);
+  return {sums, sums + 16 * dim, sums + 16 * dim + 16};
+}
+
+// Memory for one row: its queries, its states, and one chunk of values.
 struct AttentionScratch {
-  std::byte* queries;  // [groups][dim / 2][16 heads][2] bf16
-  float* sums;         // [groups][16 heads][dim], values in the order that InterleaveValues leaves
-  float* largest;      // [groups][16 heads]
-  float* totals;       // [groups][16 heads]
-  std::byte* values;   // [key pairs][dim][2] bf16
-  float* scores;       // [keys][16 heads]
-  std::byte* weights;  // [key pairs][16 heads][2] bf16
-  float* row;          // [dim]
+  std::byte* queries;       // [groups][dim / 2][16 heads][2] bf16
+  float* states;            // [2][groups]: of the parts before, of the part at hand
+  std::byte* values;        // [key pairs][dim][2] bf16
+  float* scores;            // [keys][16 heads]
+  std::byte* weights;       // [key pairs][16 heads][2] bf16
+  float* row;               // [dim]
   tensor::BFloat16* query;  // [dim]
 };
 
 AttentionScratch PlaceScratch(int64_t groups, int64_t dim) {
-  const int64_t sizes[] = {
-      groups * dim * 32, groups * dim * 64, groups * 64, groups * 64, kChunkKeys * dim * 2,
-      kChunkKeys * 64,   kChunkKeys * 32,   dim * 4,     dim * 2};
+  const int64_t sizes[] = {groups * dim * 32,
+                           2 * groups * SharedRows::StateFloats(dim) * 4,
+                           kChunkKeys * dim * 2,
+                           kChunkKeys * 64,
+                           kChunkKeys * 32,
+                           dim * 4,
+                           dim * 2};
   int64_t total = 0;
   for (int64_t size : sizes) total += RoundUp(size, 64);
   std::byte* at = Scratch(ScratchUse::kAttention, total);
-  std::byte* part[9];
-  for (int i = 0; i < 9; ++i) {
+  std::byte* part[7];
+  for (int i = 0; i < 7; ++i) {
     part[i] = at;
     at += RoundUp(sizes[i], 64);
   }
   return {part[0],
           reinterpret_cast<float*>(part[1]),
-          reinterpret_cast<float*>(part[2]),
+          part[2],
           reinterpret_cast<float*>(part[3]),
           part[4],
           reinterpret_cast<float*>(part[5]),
-          part[6],
-          reinterpret_cast<float*>(part[7]),
-          reinterpret_cast<tensor::BFloat16*>(part[8])};
+          reinterpret_cast<tensor::BFloat16*>(part[6])};
 }
 
 // Queries of 16 heads, dimension pairs first; heads that do not exist are zeros.
@@ -219,21 +233,22 @@ FULGUR_INLINE void StoreInOrder(const float* sums, __m512 factor, float* out) {
 }
 
 // The sink is one more score without a value. Then division, rotation, output.
-void FinishGroup(const AttentionArgs& args, int64_t row, int64_t group, const AttentionScratch& s) {
+void FinishGroup(const AttentionArgs& args, int64_t row, int64_t group, const GroupState& state,
+                 const AttentionScratch& s) {
   const int64_t heads = MinInt(16, args.heads - group * 16);
-  const __m512 largest = _mm512_load_ps(s.largest + group * 16);
+  const __m512 largest = _mm512_load_ps(state.largest);
   const __m512 sink = _mm512_maskz_loadu_ps(Lanes(heads), args.sink + group * 16);
   const __m512 raised = _mm512_max_ps(largest, sink);
   const __m512 shrink = Exp(_mm512_sub_ps(largest, raised));
-  const __m512 total = _mm512_fmadd_ps(_mm512_load_ps(s.totals + group * 16), shrink,
-                                       Exp(_mm512_sub_ps(sink, raised)));
+  const __m512 total =
+      _mm512_fmadd_ps(_mm512_load_ps(state.totals), shrink, Exp(_mm512_sub_ps(sink, raised)));
   alignas(64) float factors[16];
   _mm512_store_ps(factors, _mm512_div_ps(shrink, total));
   RowsOut out;
   out.f32 = args.out_f32;
   out.bf16 = args.out_bf16;
   for (int64_t h = 0; h < heads; ++h) {
-    const float* sums = s.sums + (group * 16 + h) * args.dim;
+    const float* sums = state.sums + h * args.dim;
     for (int64_t d = 0; d < args.dim; d += 32) {
       StoreInOrder(sums + d, _mm512_set1_ps(factors[h]), s.row + d);
     }
@@ -243,44 +258,131 @@ void FinishGroup(const AttentionArgs& args, int64_t row, int64_t group, const At
   }
 }
 
-template <typename Family>
-void AttendRow(const AttentionArgs& args, const AttentionSequence& sequence, int64_t row,
-               int64_t group_begin, int64_t group_end, const AttentionScratch& s) {
-  const AttentionKeys keys(args, sequence, row);
-  for (int64_t g = group_begin; g < group_end; ++g) {
-    PackQueries(args, row, g, s);
-    _mm512_store_ps(s.largest + g * 16, _mm512_set1_ps(-1e30F));
-    _mm512_store_ps(s.totals + g * 16, _mm512_setzero_ps());
-    __builtin_memset(s.sums + g * 16 * args.dim, 0, static_cast<size_t>(args.dim) * 64);
-  }
-  for (int64_t first = 0; first < keys.size(); first += kChunkKeys) {
-    const std::byte* chunk[kChunkKeys];
-    const int64_t count = MinInt(kChunkKeys, keys.size() - first);
-    keys.Fill(first, count, chunk);
-    InterleaveValues(chunk, count, args.dim, s.values);
-    for (int64_t g = group_begin; g < group_end; ++g) {
-      Scores<Family>(s.queries + g * args.dim * 32, args.dim / 2, chunk, count, s.scores);
-      const __m512 shrink =
-          Weigh(s.scores, count, args.scale, s.largest + g * 16, s.totals + g * 16, s.weights);
-      SumValues<Family>(s, CeilDiv(count, 2), args.dim, MinInt(16, args.heads - g * 16), shrink,
-                        s.sums + g * 16 * args.dim);
+void Clear(const GroupState& state, int64_t dim) {
+  __builtin_memset(state.sums, 0, static_cast<size_t>(dim) * 64);
+  _mm512_store_ps(state.largest, _mm512_set1_ps(-1e30F));
+  _mm512_store_ps(state.totals, _mm512_setzero_ps());
+}
+
+// Adds the state of the next part to that of all before.
+void Merge(const GroupState& all, const GroupState& next, int64_t heads, int64_t dim) {
+  const __m512 before = _mm512_load_ps(all.largest);
+  const __m512 added = _mm512_load_ps(next.largest);
+  const __m512 raised = _mm512_max_ps(before, added);
+  alignas(64) float keep[16];
+  alignas(64) float add[16];
+  _mm512_store_ps(keep, Exp(_mm512_sub_ps(before, raised)));
+  _mm512_store_ps(add, Exp(_mm512_sub_ps(added, raised)));
+  _mm512_store_ps(all.largest, raised);
+  _mm512_store_ps(all.totals,
+                  _mm512_fmadd_ps(_mm512_load_ps(next.totals), _mm512_load_ps(add),
+                                  _mm512_mul_ps(_mm512_load_ps(all.totals), _mm512_load_ps(keep))));
+  for (int64_t h = 0; h < heads; ++h) {
+    const __m512 kept = _mm512_set1_ps(keep[h]);
+    const __m512 factor = _mm512_set1_ps(add[h]);
+    float* sums = all.sums + h * dim;
+    const float* more = next.sums + h * dim;
+    for (int64_t d = 0; d < dim; d += 16) {
+      const __m512 old = _mm512_mul_ps(_mm512_load_ps(sums + d), kept);
+      _mm512_store_ps(sums + d, _mm512_fmadd_ps(_mm512_load_ps(more + d), factor, old));
     }
   }
-  for (int64_t g = group_begin; g < group_end; ++g) FinishGroup(args, row, g, s);
+}
+
+// Groups [begin, end) of a row.
+struct GroupRange {
+  int64_t begin, end;
+};
+
+// The states of some groups over keys [first, last), into states [groups].
+template <typename Family>
+void AttendPart(const AttentionArgs& args, const AttentionKeys& keys, int64_t first, int64_t last,
+                GroupRange groups, float* states, const AttentionScratch& s) {
+  for (int64_t g = groups.begin; g < groups.end; ++g) {
+    Clear(StateAt(states, 0, 0, g, args.dim), args.dim);
+  }
+  for (; first < last; first += kChunkKeys) {
+    const std::byte* chunk[kChunkKeys];
+    const int64_t count = MinInt(kChunkKeys, last - first);
+    keys.Fill(first, count, chunk);
+    InterleaveValues(chunk, count, args.dim, s.values);
+    for (int64_t g = groups.begin; g < groups.end; ++g) {
+      const GroupState state = StateAt(states, 0, 0, g, args.dim);
+      Scores<Family>(s.queries + g * args.dim * 32, args.dim / 2, chunk, count, s.scores);
+      const __m512 shrink =
+          Weigh(s.scores, count, args.scale, state.largest, state.totals, s.weights);
+      SumValues<Family>(s, CeilDiv(count, 2), args.dim, MinInt(16, args.heads - g * 16), shrink,
+                        state.sums);
+    }
+  }
+}
+
+// A row that is this worker's own.
+template <typename Family>
+void AttendAlone(const AttentionArgs& args, const AttendedRow& r, const AttentionKeys& keys,
+                 const AttentionScratch& s) {
+  const int64_t groups = SharedRows::HeadGroups(args.heads);
+  const int64_t step = KeysOfPart(keys.size());
+  float* next = s.states + groups * SharedRows::StateFloats(args.dim);
+  for (int64_t first = 0; first < keys.size(); first += step) {
+    AttendPart<Family>(args, keys, first, MinInt(first + step, keys.size()), {0, groups},
+                       first == 0 ? s.states : next, s);
+    for (int64_t g = 0; g < groups && first > 0; ++g) {
+      Merge(StateAt(s.states, 0, groups, g, args.dim), StateAt(s.states, 1, groups, g, args.dim),
+            MinInt(16, args.heads - g * 16), args.dim);
+    }
+  }
+  for (int64_t g = 0; g < groups; ++g) {
+    FinishGroup(args, r.row, g, StateAt(s.states, 0, groups, g, args.dim), s);
+  }
+}
+
+// Parts of a row that other workers share: whoever finishes a group's last part merges them.
+template <typename Family>
+void AttendTogether(const AttentionArgs& args, const AttendedRow& r, const AttentionKeys& keys,
+                    const AttentionScratch& s) {
+  const int64_t groups = SharedRows::HeadGroups(args.heads);
+  const int64_t parts = r.units / groups;
+  const int64_t step = KeysOfPart(keys.size());
+  const int64_t state_floats = SharedRows::StateFloats(args.dim);
+  float* states = args.shared.states + r.first_worker * kMaxKeyParts * groups * state_floats;
+  for (int64_t part = r.begin / groups; part * groups < r.end; ++part) {
+    const GroupRange range = {part * groups < r.begin ? r.begin % groups : 0,
+                              MinInt(groups, r.end - part * groups)};
+    AttendPart<Family>(args, keys, part * step, MinInt((part + 1) * step, keys.size()), range,
+                       states + part * groups * state_floats, s);
+    for (int64_t g = range.begin; g < range.end; ++g) {
+      if (!IsLastPart(args.shared.finished + r.first_worker * groups + g, parts)) continue;
+      const GroupState all = StateAt(states, 0, groups, g, args.dim);
+      for (int64_t next = 1; next < parts; ++next) {
+        Merge(all, StateAt(states, next, groups, g, args.dim), MinInt(16, args.heads - g * 16),
+              args.dim);
+      }
+      FinishGroup(args, r.row, g, all, s);
+    }
+  }
+}
+
+template <typename Family>
+void AttendRow(const AttentionArgs& args, const AttendedRow& r, const AttentionScratch& s) {
+  const AttentionKeys keys(args, r.sequence, r.row);
+  for (int64_t g = 0; g < SharedRows::HeadGroups(args.heads); ++g) PackQueries(args, r.row, g, s);
+  r.whole() ? AttendAlone<Family>(args, r, keys, s) : AttendTogether<Family>(args, r, keys, s);
 }
 
 bool CanAttend(const AttentionArgs& args) {
   return args.format == RowFormat::kBf16 && args.dim % 32 == 0;
 }
 
-// Units of work are (row, group of 16 heads); a worker's units of one row share its values.
+// Units of a row are its parts' groups of 16 heads; a worker's units of one part share its values.
 template <typename Family>
 void Attend(const AttentionArgs& args, const base::WorkerRank& worker) {
-  const int64_t groups = CeilDiv(args.heads, 16);
+  Require(args.shared.states != nullptr, "there is memory for shared rows");
+  const int64_t groups = SharedRows::HeadGroups(args.heads);
   const AttentionScratch scratch = PlaceScratch(groups, args.dim);
-  ForEachAttended(args, worker, groups, [&](const AttendedRow& r) {
-    AttendRow<Family>(args, r.sequence, r.row, r.begin, r.end, scratch);
-  });
+  const auto units = [groups](int64_t keys) { return groups * CeilDiv(keys, KeysOfPart(keys)); };
+  ForEachAttended(args, worker, units,
+                  [&](const AttendedRow& r) { AttendRow<Family>(args, r, scratch); });
 }
 
 }  // namespace

@@ -110,7 +110,8 @@ void WriteAttended(const AttentionArgs& args, int64_t row, int64_t head, float* 
 
 void SparseAttention(const AttentionArgs& args, const base::WorkerRank& worker) {
   CHECK_LE(args.dim, kMaxDim);
-  ForEachAttended(args, worker, args.heads, [&](const AttendedRow& r) {
+  const auto heads = [&](int64_t /*keys*/) { return args.heads; };
+  ForEachAttended(args, worker, heads, [&](const AttendedRow& r) {
     const AttentionKeys keys(args, r.sequence, r.row);
     for (int64_t head = r.begin; head < r.end; ++head) AttendHead(args, keys, r.row, head);
   });
