@@ -46,6 +46,7 @@ std::vector<std::string> EnvironmentWith(const Settings& settings) {
 
 std::vector<char*> Pointers(std::vector<std::string>& texts) {
   std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 1);
   for (std::string& text : texts) pointers.push_back(text.data());
   pointers.push_back(nullptr);
   return pointers;
@@ -174,7 +175,7 @@ absl::Status ServerControl::RunStopCommand() {
 }
 
 absl::Status ServerControl::Stop() {
-  const absl::Status stopped = RunStopCommand();
+  absl::Status stopped = RunStopCommand();
   const auto wait_for_end = [this](double limit_s) {
     const int64_t end = DeadlineIn(limit_s);
     for (;;) {
