@@ -16,10 +16,10 @@ using kernels::WeightFormat;
 constexpr double kOverlapNorm = 3.0;
 
 // Every piece of work begins slowly: prefetchers have to find its stream of weights.
-constexpr double kUnitSeconds = 0.15e-6;
+constexpr double kUnitSeconds = 0.05e-6;
 
 // And every stage, with what stands between two of them.
-constexpr double kStageSeconds = 10e-6;
+constexpr double kStageSeconds = 5e-6;
 
 // Of a row in a sub-layer, whatever its width: Sinkhorn iterations, norms, routing.
 constexpr double kRowOps = 40e3;
@@ -272,7 +272,8 @@ StageTime TimeOf(const StageWork& stage, const MachineFigures& machine) {
                        busiest * stage.bytes() / machine.core_read_rate);
   time.compute = compute * machine.cores * busiest;
   time.barrier = machine.cores > 1 ? machine.barrier_seconds : 0.0;
-  time.total = time.barrier +
+  time.start = kStageSeconds + kUnitSeconds * std::ceil(units / machine.cores);
+  time.total = time.start + time.barrier +
                std::pow(std::pow(time.read, kOverlapNorm) + std::pow(time.compute, kOverlapNorm),
                         1.0 / kOverlapNorm);
   return time;
