@@ -54,8 +54,12 @@ struct Sums {
 
 class Comparison {
  public:
-  Comparison(std::string name, ModelSource source, const BenchOptions& options)
-      : name_(std::move(name)), source_(std::move(source)), options_(options) {}
+  // `num_drafts` per round; 0: as many as the drafter was trained for.
+  Comparison(std::string name, ModelSource source, int num_drafts, const BenchOptions& options)
+      : name_(std::move(name)),
+        source_(std::move(source)),
+        num_drafts_(num_drafts),
+        options_(options) {}
 
   absl::Status Run(const std::vector<Prompt>& prompts, int rounds) {
     const Shape shape = {.threads = options_.threads,
@@ -64,6 +68,7 @@ class Comparison {
                          .thread_time = options_.thread_time};
     const auto make = [&](ArmOptions arm) {
       arm.decreed = false;
+      arm.num_drafts = num_drafts_;
       return Arm::Create(source_, std::move(arm), shape);
     };
     ASSIGN_OR_RETURN(plain_, make({.name = "plain", .has_drafter = false}));
@@ -139,6 +144,7 @@ class Comparison {
 
   const std::string name_;
   const ModelSource source_;
+  const int num_drafts_;
   const BenchOptions& options_;
   std::unique_ptr<Arm> plain_;
   std::unique_ptr<Arm> adaptive_;
@@ -157,8 +163,8 @@ absl::Status Gain(const BenchOptions& options) {
       "step, ms | step with all drafts, ms | drafting, ms | plain, tok/s | always all drafts / "
       "plain | adaptive / plain | ceiling | reached "
       "|\n|---|---|---|---|---|---|---|---|---|---|---|\n");
-  RETURN_IF_ERROR(Comparison("DSpark", DemoDspark(options), options).Run(prompts, rounds));
-  return Comparison("MTP", DemoMtp(options), options).Run(prompts, rounds);
+  RETURN_IF_ERROR(Comparison("DSpark", DemoDspark(options), 0, options).Run(prompts, rounds));
+  return Comparison("MTP", DemoMtp(options), options.mtp_drafts, options).Run(prompts, rounds);
 }
 
 }  // namespace fulgur::bench_spec

@@ -13,6 +13,7 @@ struct BenchOptions {
   std::string demo = "models/demo";
   std::string dspark;  // a folder with DSpark stages for the demo model; empty: its own
   std::string mtp = "models/demo-mtp";  // a folder with an MTP block for it
+  int mtp_drafts = 3;                   // it is fed back for all but the first
   std::string toy =
       "bench/spec/toy";  // the config.json of a larger model, which gets random weights
   std::string prompts = "bench/spec/prompts.json";

@@ -51,6 +51,9 @@ int Main(int argc, char** argv) {
                  "folder with trained DSpark stages for it; default: its own");
   app.add_option("--mtp", options.mtp, "folder with a trained MTP block for it")
       ->capture_default_str();
+  app.add_option("--mtp-drafts", options.mtp_drafts, "drafts per round of the MTP block")
+      ->check(CLI::Range(1, 7))
+      ->capture_default_str();
   app.add_option("--toy", options.toy, "folder with the config.json of a larger model")
       ->capture_default_str();
   app.add_option("--prompts", options.prompts)->capture_default_str();

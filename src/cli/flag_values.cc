@@ -106,7 +106,12 @@ absl::StatusOr<FlagData> ParseJsonList(const FlagSpec& flag, std::string_view sp
 std::optional<FlagData> DefaultData(const FlagSpec& flag) {
   if (flag.type == FlagType::kBool) return FlagData(flag.default_value == "true");
   if (flag.default_value.empty()) return std::nullopt;
-  auto data = ParseFlagData(flag, flag.name, {std::string(flag.default_value)});
+  std::vector<std::string> words = {std::string(flag.default_value)};
+  if (flag.type == FlagType::kTextList) {
+    const auto split = SplitWords(flag.default_value, ' ');
+    words.assign(split.begin(), split.end());
+  }
+  auto data = ParseFlagData(flag, flag.name, words);
   CHECK(data.ok());
   return *std::move(data);
 }

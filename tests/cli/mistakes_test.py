@@ -65,7 +65,7 @@ SERVE_MISTAKES = [
 OTHER_MISTAKES = [
     ([], "usage:"),
     (["serv"], "did you mean serve?"),
-    (["frobnicate"], "unknown subcommand 'frobnicate'; there are serve, chat"),
+    (["frobnicate"], "unknown subcommand 'frobnicate'; there are serve, plan, chat"),
     (["help", "nothing"], "no help on 'nothing'"),
     (["chat", "--temprature", "1"], "did you mean --temperature?"),
     (["chat", "hello"], "unexpected argument 'hello'"),
