@@ -110,6 +110,10 @@ void Arm::Add(engine::Request request) {
       Clock::now());
 }
 
+int64_t SaidBeforeAllHaveStarted(int64_t requests, int64_t prompt, int64_t num_drafts) {
+  return (requests * prompt / kMaxStepTokens + requests) * (1 + num_drafts);
+}
+
 absl::Status Arm::Begin(const std::vector<std::vector<int32_t>>& prompts) {
   num_started_ = 0;
   for (const auto& prompt : prompts) {
@@ -125,7 +129,10 @@ absl::Status Arm::Begin(const std::vector<std::vector<int32_t>>& prompts) {
 absl::StatusOr<Window> Arm::Run(int64_t tokens) {
   const int64_t before = said_;
   const double start = Now();
-  while (said_ < before + tokens) RETURN_IF_ERROR(core_->Step());
+  while (said_ < before + tokens) {
+    if (!core_->HasWork()) return absl::InternalError("the requests ended before their time");
+    RETURN_IF_ERROR(core_->Step());
+  }
   return Window{.tokens = said_ - before, .ms = Now() - start};
 }
 

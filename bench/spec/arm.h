@@ -93,6 +93,10 @@ DraftCounts Between(const engine::SpeculationStats& before, const engine::Specul
 absl::StatusOr<std::vector<std::vector<Window>>> TakeTurns(const std::vector<Arm*>& arms,
                                                            int64_t tokens, int warm_up, int rounds);
 
+// The most tokens that one of `requests` prompts of this length may get while others are still
+// read: room that a context needs besides what is measured.
+int64_t SaidBeforeAllHaveStarted(int64_t requests, int64_t prompt, int64_t num_drafts);
+
 double Median(std::vector<double> values);
 // The median over rounds of how much faster an arm was than another.
 double SpeedUp(const std::vector<Window>& arm, const std::vector<Window>& base);

@@ -9,6 +9,7 @@ namespace {
 
 constexpr int64_t kWindowTokens = 32;  // of each request
 constexpr int64_t kShort = 64;
+constexpr int64_t kDrafts = 5;  // of the demo model's stages
 constexpr int64_t kLong = 2048;
 
 struct Text {
@@ -36,7 +37,9 @@ class Comparison {
   absl::Status Run() {
     Shape shape{.threads = options_.threads, .max_num_seqs = concurrency().back()};
     shape.thread_time = options_.thread_time;
-    shape.max_model_len = contexts().back() + kWindowTokens * (rounds_ + warm_up_ + 2) + 64;
+    shape.max_model_len =
+        contexts().back() + kWindowTokens * (rounds_ + warm_up_ + 2) +
+        SaidBeforeAllHaveStarted(concurrency().back(), contexts().back(), kDrafts);
     const ModelSource source = RandomDspark(options_);
     ASSIGN_OR_RETURN(plain_, Arm::Create(source, {.name = "plain", .has_drafter = false}, shape));
     ASSIGN_OR_RETURN(adaptive_, Arm::Create(source, {.name = "adaptive"}, shape));

@@ -102,11 +102,13 @@ class Curve {
 
   absl::Status Run() {
     const int64_t most = options_.quick ? 4 : kPublished[std::size(kPublished) - 1].requests;
-    const Shape shape = {.threads = options_.threads,
-                         .max_num_seqs = most,
-                         .max_model_len = kContext + kWindowTokens * (rounds_ + warm_up_ + 4) + 64,
-                         .thread_time = options_.thread_time};
     const ModelSource source = Toy(options_);
+    const Shape shape = {
+        .threads = options_.threads,
+        .max_num_seqs = most,
+        .max_model_len = kContext + kWindowTokens * (rounds_ + warm_up_ + 4) +
+                         SaidBeforeAllHaveStarted(most, kContext, source.block_size),
+        .thread_time = options_.thread_time};
     {
       ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(source, true, options_.threads));
       bytes_ = std::make_unique<Bytes>(model);
