@@ -161,8 +161,9 @@ bool ReadJsonLine(std::string_view line, DeviceLines& devices, UtilisationLog& l
   if (FieldAt(object, "end")) return true;
   if (FieldAt(object, "telemetry_data")) {
     auto reading = ReadDeviceLine(object);
-    if (reading) devices.Add(*std::move(reading));
-    return reading.has_value();
+    if (!reading) return false;
+    devices.Add(*std::move(reading));
+    return true;
   }
   auto sample = ParseTick(object);
   if (!sample) return false;
