@@ -44,7 +44,8 @@ int64_t LastKnown(const StepShape& step) { return step.context + step.rows_each;
 // min(1 / ratio, most) + min(2 / ratio, most) + ... + min(known / ratio, most), in whole entries.
 double EntriesUpTo(int64_t known, int64_t ratio, int64_t most) {
   const int64_t growing = std::min(known, most * ratio);  // tokens before the limit counts
-  const auto whole = static_cast<double>(growing / ratio);
+  const int64_t whole_entries = growing / ratio;
+  const auto whole = static_cast<double>(whole_entries);
   const auto rest = static_cast<double>(growing % ratio + 1);
   const double sum = static_cast<double>(ratio) * whole * (whole - 1.0) / 2.0 + whole * rest;
   return sum + static_cast<double>((known - growing) * most);

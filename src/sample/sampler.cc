@@ -159,10 +159,11 @@ void Sampler::MaskAllBut(std::span<const float> logits, std::span<const int32_t>
 void Sampler::MaskOutsideFormat(const TokenContext& context) {
   if (!context.allowed) return;
   constexpr size_t kWordBits = 64;
-  const auto [bits, end] = *context.allowed;
+  const std::span<const uint64_t> bits = context.allowed->bits;
   const auto ends = [&](size_t token) {
-    return end && std::find(context.eos_tokens.begin(), context.eos_tokens.end(),
-                            static_cast<int32_t>(token)) != context.eos_tokens.end();
+    return context.allowed->end &&
+           std::find(context.eos_tokens.begin(), context.eos_tokens.end(),
+                     static_cast<int32_t>(token)) != context.eos_tokens.end();
   };
   for (size_t first = 0; first < scores_.size(); first += kWordBits) {
     const size_t word = first / kWordBits;

@@ -33,7 +33,7 @@ def test_no_requests_is_a_mistake(fulgur, tmp_path):
 
 def test_repeated_inputs_add_up(fulgur, tmp_path):
     with timed() as server:
-        fulgur("bench", "profile", "--model", "timed", "--url", server.url, "--streaming", "--tokenizer", TOKENIZER,
+        fulgur("bench", "profile", "--model", "timed", "--url", server.url, "--streaming",
                "--output-artifact-dir", tmp_path / "r", "--isl", "16", "--osl", "8", "--request-count", "2",
                "--concurrency", "1", "--extra-inputs", "ignore_eos:true", "--extra-inputs", "min_tokens:8", *PATIENT)
     bodies = json.loads((tmp_path / "r/inputs.json").read_text())["data"]
@@ -83,6 +83,6 @@ def test_latency_over_rates_is_drawn(fulgur, tmp_path):
                    *PATIENT, "--request-count", 10, "--request-rate", rate)
     fulgur("bench", "aggregate", "--system", f"one={tmp_path / 'runs'}", "--json", tmp_path / "comparison.json")
     told = json.loads((tmp_path / "comparison.json").read_text())
-    assert [scenario["id"] for scenario in told["scenarios"]] == ["chat-rate20", "chat-rate40"]
+    assert [scenario["id"] for scenario in told["scenarios"]] == ["custom-rate20", "custom-rate40"]
     fulgur("bench", "report", tmp_path / "comparison.json", "--out", tmp_path / "out")
     assert (tmp_path / "out/report_files/F7.svg").exists()

@@ -370,7 +370,8 @@ absl::StatusOr<Comparison> ComparisonFromJson(std::string_view text) {
   comparison.treatment = TextAt(root, "treatment");
   comparison.threshold = NumberAt(root, "threshold").value_or(comparison.threshold);
   for (const double value : NumbersAt(root, "concurrencies").value_or(std::vector<double>())) {
-    if (value >= 1 && value < 1e9) comparison.concurrencies.push_back(static_cast<int64_t>(value));
+    if (value >= kUnlimited && value < 1e9)
+      comparison.concurrencies.push_back(static_cast<int64_t>(value));
   }
   comparison.problems = TextsAt(root, "problems");
   ReadLists(root, comparison);
