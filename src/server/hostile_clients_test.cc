@@ -147,7 +147,8 @@ TEST(SlowReaderTest, IsCutOffAndDisturbsNobody) {
                {"top_logprobs", 20},
                {"max_tokens", 150000}};
   slow.Send(HttpClient::RequestText("POST", kChat, body.dump()));
-  ASSERT_TRUE(WaitFor([&] { return server.engine().num_active() == 1; }));
+  // It may be cut off before anybody looks.
+  ASSERT_TRUE(WaitFor([&] { return server.engine().requests().size() == 1; }));
   for (int i = 0; i < 20; ++i) {
     double ms = Milliseconds([&] { EXPECT_EQ(server.Get("/health").status, 200); });
     EXPECT_LT(ms, 1000);
