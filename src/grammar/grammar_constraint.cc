@@ -8,7 +8,7 @@
 namespace fulgur::grammar {
 namespace {
 
-constexpr size_t kWordBits = 64;
+constexpr size_t kWordBits = sample::AllowedTokens::kWordBits;
 
 }  // namespace
 

@@ -20,10 +20,6 @@ const text::Tokenizer& DemoTokenizer() {
   return tokenizer;
 }
 
-bool IsAllowed(const sample::AllowedTokens& allowed, int32_t token) {
-  return ((allowed.bits[static_cast<size_t>(token) / 64] >> (token % 64)) & 1) != 0;
-}
-
 // What the masks are meant to say: a token is allowed if its bytes lead somewhere.
 class PlainWalk {
  public:
@@ -78,7 +74,7 @@ TEST_P(GrammarConstraintTest, AllowsExactlyTheTokensThatLeadSomewhere) {
         const std::string_view bytes = DemoTokenizer().TokenBytes(token);
         const bool fits =
             !DemoTokenizer().IsAdded(token) && !bytes.empty() && !plain.After(bytes).empty();
-        ASSERT_EQ(IsAllowed(allowed, token), fits) << text << " then " << bytes;
+        ASSERT_EQ(allowed.Has(token), fits) << text << " then " << bytes;
         if (fits) fitting.push_back(token);
       }
       EXPECT_EQ(allowed.end, HasFormat(text, kFormats[GetParam()])) << text;
@@ -110,7 +106,7 @@ TEST_P(GrammarConstraintTest, EveryWalkThatEndsHasTheFormat) {
       }
       std::vector<int32_t> fitting;
       for (int32_t token = 0; token < DemoTokenizer().vocab_size(); ++token) {
-        if (IsAllowed(allowed, token)) fitting.push_back(token);
+        if (allowed.Has(token)) fitting.push_back(token);
       }
       if (fitting.empty()) break;
       const int32_t token = fitting[random() % fitting.size()];
@@ -134,8 +130,8 @@ TEST(GrammarConstraintStartTest, WaitsForTheEndOfTheReasoning) {
   ASSERT_TRUE(constraint.active());
   const auto allowed = *constraint.Allowed();
   EXPECT_FALSE(allowed.end);
-  EXPECT_FALSE(IsAllowed(allowed, thoughts.front()));
-  EXPECT_TRUE(IsAllowed(allowed, DemoTokenizer().Encode("yes").front()));
+  EXPECT_FALSE(allowed.Has(thoughts.front()));
+  EXPECT_TRUE(allowed.Has(DemoTokenizer().Encode("yes").front()));
 }
 
 TEST(GrammarConstraintStartTest, ATokenOutsideIsNoticed) {

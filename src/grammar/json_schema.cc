@@ -291,16 +291,11 @@ class SchemaReader {
 
   // Items behind the first `num_before`, as many as the counts of all still allow.
   Symbol MoreItems(Symbol item, int64_t num_before, const SchemaCounts& counts) {
-    const bool unbounded = counts.most == GrammarBuilder::kUnbounded;
-    int64_t least = std::max<int64_t>(0, counts.least - num_before);
-    int64_t most = unbounded ? counts.most : counts.most - num_before;
-    const Symbol next = builder_.Sequence({text_.Comma(), item});
-    if (num_before > 0) return builder_.Repeat(next, least, most);
-    if (most == 0) return builder_.Empty();
-    const Symbol rest =
-        builder_.Repeat(next, std::max<int64_t>(0, least - 1), unbounded ? most : most - 1);
-    const Symbol some = builder_.Sequence({item, rest});
-    return least == 0 ? builder_.Optional(some) : some;
+    const int64_t least = std::max<int64_t>(0, counts.least - num_before);
+    const int64_t most =
+        counts.most == GrammarBuilder::kUnbounded ? counts.most : counts.most - num_before;
+    if (num_before == 0) return text_.List(item, least, most);
+    return builder_.Repeat(builder_.Sequence({text_.Comma(), item}), least, most);
   }
 
   // ---- objects ----

@@ -95,9 +95,7 @@ Symbol JsonText::AnyBlank(GrammarBuilder& builder) {
 Symbol JsonText::Value() {
   if (value_) return *value_;
   value_ = builder_.Declare();
-  const Symbol more =
-      builder_.Repeat(builder_.Sequence({Comma(), *value_}), 0, GrammarBuilder::kUnbounded);
-  const Symbol items = builder_.Optional(builder_.Sequence({*value_, more}));
+  const Symbol items = List(*value_, 0, GrammarBuilder::kUnbounded);
   const std::array options = {Object(), Enclosed("[", items, "]"), String(), Number({}), Boolean(),
                               Null()};
   builder_.Define(*value_, options);
@@ -105,10 +103,7 @@ Symbol JsonText::Value() {
 }
 
 Symbol JsonText::Object() {
-  const Symbol member = Member(String(), Value());
-  const Symbol more =
-      builder_.Repeat(builder_.Sequence({Comma(), member}), 0, GrammarBuilder::kUnbounded);
-  return Enclosed("{", builder_.Optional(builder_.Sequence({member, more})), "}");
+  return Enclosed("{", List(Member(String(), Value()), 0, GrammarBuilder::kUnbounded), "}");
 }
 
 Symbol JsonText::Boolean() {
@@ -304,6 +299,15 @@ Symbol JsonText::Number(const NumberRange& range) {
 Symbol JsonText::Enclosed(std::string_view open, Symbol inside, std::string_view close) {
   return builder_.Sequence(
       {builder_.Literal(open), blank_, inside, blank_, builder_.Literal(close)});
+}
+
+Symbol JsonText::List(Symbol item, int64_t least, int64_t most) {
+  if (most == 0) return builder_.Empty();
+  const int64_t most_behind = most == GrammarBuilder::kUnbounded ? most : most - 1;
+  const Symbol behind = builder_.Repeat(builder_.Sequence({Comma(), item}),
+                                        std::max<int64_t>(0, least - 1), most_behind);
+  const Symbol some = builder_.Sequence({item, behind});
+  return least == 0 ? builder_.Optional(some) : some;
 }
 
 Symbol JsonText::Comma() { return builder_.Sequence({builder_.Byte(','), separator_blank_}); }

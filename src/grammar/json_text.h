@@ -60,6 +60,8 @@ class JsonText {
   // Opening, what is inside, closing, with blanks.
   Symbol Enclosed(std::string_view open, Symbol inside, std::string_view close);
   Symbol Comma();  // with the blanks behind it
+  // So many items with commas between them; `most` may be GrammarBuilder::kUnbounded.
+  Symbol List(Symbol item, int64_t least, int64_t most);
   Symbol Member(Symbol key, Symbol value);
 
  private:

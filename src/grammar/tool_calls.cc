@@ -19,11 +19,6 @@ namespace {
 
 using text::JsonValue;
 
-bool IsStrict(const JsonValue& function) {
-  const JsonValue* strict = function.Find("strict");
-  return strict != nullptr && strict->type() == JsonValue::Type::kBoolean && strict->boolean();
-}
-
 bool Names(const JsonValue* list, std::string_view name) {
   if (list == nullptr) return false;
   const auto is_name = [&](const JsonValue& item) {
@@ -140,12 +135,9 @@ class ToolCallWriter {
 
 }  // namespace
 
-absl::StatusOr<bool> ToolCallFormat::AnyStrict(const std::string& tools) {
-  ASSIGN_OR_RETURN(const JsonValue list, text::ParseJson(tools));
-  return std::any_of(list.items().begin(), list.items().end(), [](const JsonValue& tool) {
-    const JsonValue* function = tool.Find("function");
-    return function != nullptr && IsStrict(*function);
-  });
+bool IsStrict(const JsonValue& function) {
+  const JsonValue* strict = function.Find("strict");
+  return strict != nullptr && strict->type() == JsonValue::Type::kBoolean && strict->boolean();
 }
 
 absl::StatusOr<Symbol> AddToolCalls(const ToolCallFormat& format, GrammarBuilder& builder) {

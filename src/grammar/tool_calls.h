@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "grammar/grammar.h"
+#include "text/json.h"
 
 namespace fulgur::grammar {
 
@@ -22,10 +23,10 @@ struct ToolCallFormat {
   bool required = false;   // the answer is a block of calls; otherwise text may precede or be all
   bool one_call = false;   // no more than one
   bool hold_arguments = false;  // of every tool to its schema, not only of those that are `strict`
-
-  // Whether any tool of the list is strict.
-  static absl::StatusOr<bool> AnyStrict(const std::string& tools);
 };
+
+// Whether a tool's `function` object asks for calls that keep to its schema.
+bool IsStrict(const text::JsonValue& function);
 
 // kInvalidArgument: what of a tool's schema cannot be kept.
 absl::StatusOr<Symbol> AddToolCalls(const ToolCallFormat& format, GrammarBuilder& builder);

@@ -158,7 +158,7 @@ void Sampler::MaskAllBut(std::span<const float> logits, std::span<const int32_t>
 
 void Sampler::MaskOutsideFormat(const TokenContext& context) {
   if (!context.allowed) return;
-  constexpr size_t kWordBits = 64;
+  constexpr size_t kWordBits = AllowedTokens::kWordBits;
   const std::span<const uint64_t> bits = context.allowed->bits;
   const auto ends = [&](size_t token) {
     return context.allowed->end &&

@@ -12,6 +12,14 @@ namespace fulgur::sample {
 struct AllowedTokens {
   std::span<const uint64_t> bits;  // by token id; ids behind the last bit are not allowed
   bool end = false;                // the answer may end: end-of-sequence tokens are allowed too
+
+  // By its bit; end-of-sequence tokens have none.
+  bool Has(int32_t token) const {
+    const auto id = static_cast<size_t>(token);
+    return id / kWordBits < bits.size() && ((bits[id / kWordBits] >> (id % kWordBits)) & 1) != 0;
+  }
+
+  static constexpr size_t kWordBits = 64;
 };
 
 // Of one request. One thread.

@@ -23,6 +23,7 @@ struct ChatFields {
   std::string named_tool;
   ToolChoice tool_choice = ToolChoice::kNone;
   bool parallel_tool_calls = true;
+  bool has_strict_tool = false;
   bool include_reasoning = true;
   bool has_thinking_budget = false;
 };
@@ -107,6 +108,7 @@ absl::Status ReadTools(const RequestFields& fields, ChatFields* chat) {
       return MalformedError("tools: every tool needs a `function` object with a `name`.", "tools");
     }
     named_exists |= name->string() == chat->named_tool;
+    chat->has_strict_tool |= grammar::IsStrict(*function);
   }
   if (chat->tool_choice == ToolChoice::kNamed && !named_exists) {
     return RuleError(
@@ -346,16 +348,15 @@ absl::Status CheckThinkingBudget(const ServingContext& context, Job* job) {
 }
 
 // The format of the calls, if anything asks for one.
-absl::StatusOr<std::optional<grammar::OutputFormat>> CallFormat(const ServingContext& context,
-                                                                const ChatFields& chat) {
+std::optional<grammar::OutputFormat> CallFormat(const ServingContext& context,
+                                                const ChatFields& chat) {
   const ChatOptions& options = context.options->chat;
   const bool has_marker =
       context.tokenizer->FindAddedToken(text::MarkerText(text::Marker::kDsml)).has_value();
   const bool calls = chat.tool_choice != ToolChoice::kNone && options.tool_parser && has_marker;
   if (!calls || chat.render.tools.empty()) return std::nullopt;
-  ASSIGN_OR_RETURN(const bool strict, grammar::ToolCallFormat::AnyStrict(chat.render.tools));
   const bool forced = IsForced(chat.tool_choice);
-  if (!strict && !forced && chat.parallel_tool_calls &&
+  if (!chat.has_strict_tool && !forced && chat.parallel_tool_calls &&
       options.tool_strictness == ToolStrictness::kAuto) {
     return std::nullopt;
   }
@@ -370,11 +371,10 @@ absl::StatusOr<std::optional<grammar::OutputFormat>> CallFormat(const ServingCon
 
 // A forced call goes before the format that a request asks for, and that before free calls.
 // Reasoning is free of any.
-absl::Status SettleFormat(const ServingContext& context, const ChatFields& chat,
-                          text::OutputStart start, Job* job) {
-  ASSIGN_OR_RETURN(auto calls, CallFormat(context, chat));
+void SettleFormat(const ServingContext& context, const ChatFields& chat, text::OutputStart start,
+                  Job* job) {
   const bool forced = IsForced(chat.tool_choice);
-  if (forced || !job->request.format) job->request.format = std::move(calls);
+  if (forced || !job->request.format) job->request.format = CallFormat(context, chat);
   if (forced && !chat.render.thinking) {
     job->format_begun = context.tokenizer->Encode(ForcedCallText(chat.named_tool));
   }
@@ -382,7 +382,6 @@ absl::Status SettleFormat(const ServingContext& context, const ChatFields& chat,
     job->format_starts_behind =
         context.tokenizer->FindAddedToken(text::MarkerText(text::Marker::kThinkClose));
   }
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -420,7 +419,7 @@ absl::StatusOr<Job> MakeChatJob(const ServingContext& context, const RequestFiel
   ASSIGN_OR_RETURN(EncodedChat encoded, Encode(context, chat, limit));
   job.parser = ParserFor(options.chat, chat, encoded.start);
   job.parser->tools = std::move(schemas);
-  RETURN_IF_ERROR(SettleFormat(context, chat, encoded.start, &job));
+  SettleFormat(context, chat, encoded.start, &job);
   job.prompts.push_back(std::move(encoded.prompt));
   RETURN_IF_ERROR(FinishJob(context, limit, &job));
   return job;

@@ -19,10 +19,6 @@ using testing::TestServer;
 using testing::TinyTokenizer;
 using testing::UserMessage;
 
-bool IsAllowed(const sample::AllowedTokens& allowed, int32_t token) {
-  return ((allowed.bits[static_cast<size_t>(token) / 64] >> (token % 64)) & 1) != 0;
-}
-
 // Speaks at random inside the format, ends as soon as it may.
 void Ramble(sample::TokenConstraint& constraint, std::mt19937& rng, std::vector<int32_t>& said) {
   while (said.size() < 1500) {
@@ -31,7 +27,7 @@ void Ramble(sample::TokenConstraint& constraint, std::mt19937& rng, std::vector<
     if (allowed->end) return;
     std::vector<int32_t> fitting;
     for (int32_t token = 0; token < TinyTokenizer().vocab_size(); ++token) {
-      if (IsAllowed(*allowed, token)) fitting.push_back(token);
+      if (allowed->Has(token)) fitting.push_back(token);
     }
     ASSERT_FALSE(fitting.empty());
     said.push_back(fitting[rng() % fitting.size()]);
