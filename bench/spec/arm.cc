@@ -155,6 +155,21 @@ absl::StatusOr<Window> Arm::Answer(const std::vector<int32_t>& prompt, int64_t m
   return Window{.tokens = said_ - before, .ms = Now() - start};
 }
 
+absl::StatusOr<ThreeArms> ThreeArms::Create(const ModelSource& source, const ArmOptions& common,
+                                            const Shape& shape) {
+  ThreeArms arms;
+  ArmOptions plain = common, adaptive = common, fixed = common;
+  plain.name = "plain";
+  plain.has_drafter = false;
+  adaptive.name = "adaptive";
+  fixed.name = "fixed";
+  fixed.adaptive = false;
+  ASSIGN_OR_RETURN(arms.plain, Arm::Create(source, plain, shape));
+  ASSIGN_OR_RETURN(arms.adaptive, Arm::Create(source, adaptive, shape));
+  ASSIGN_OR_RETURN(arms.fixed, Arm::Create(source, fixed, shape));
+  return arms;
+}
+
 DraftCounts Between(const engine::SpeculationStats& before, const engine::SpeculationStats& after) {
   DraftCounts counts;
   const auto rounds = static_cast<double>(after.rounds - before.rounds);

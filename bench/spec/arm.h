@@ -17,7 +17,7 @@
 namespace fulgur::bench_spec {
 
 struct ArmOptions {
-  std::string name;
+  std::string name = {};
   bool has_drafter = true;
   bool adaptive = true;
   int32_t num_drafts = 0;                            // 0: as trained
@@ -78,6 +78,18 @@ class Arm {
   int64_t said_ = 0;
   int64_t num_started_ = 0;  // requests with a first token
   bool ended_ = false;       // the latest request
+};
+
+// What a comparison compares: no drafter, the planner's choice, always all drafts.
+struct ThreeArms {
+  std::unique_ptr<Arm> plain;
+  std::unique_ptr<Arm> adaptive;
+  std::unique_ptr<Arm> fixed;
+
+  // `common`: what holds for all of them.
+  static absl::StatusOr<ThreeArms> Create(const ModelSource& source, const ArmOptions& common,
+                                          const Shape& shape);
+  std::vector<Arm*> all() const { return {plain.get(), adaptive.get(), fixed.get()}; }
 };
 
 // What happened between two readings.

@@ -66,14 +66,8 @@ class Comparison {
                          .max_num_seqs = 1,
                          .max_model_len = kMaxModelLen,
                          .thread_time = options_.thread_time};
-    const auto make = [&](ArmOptions arm) {
-      arm.decreed = false;
-      arm.num_drafts = num_drafts_;
-      return Arm::Create(source_, std::move(arm), shape);
-    };
-    ASSIGN_OR_RETURN(plain_, make({.name = "plain", .has_drafter = false}));
-    ASSIGN_OR_RETURN(adaptive_, make({.name = "adaptive"}));
-    ASSIGN_OR_RETURN(fixed_, make({.name = "fixed", .adaptive = false}));
+    const ArmOptions common = {.num_drafts = num_drafts_, .decreed = false};
+    ASSIGN_OR_RETURN(arms_, ThreeArms::Create(source_, common, shape));
     for (int round = -1; round < rounds; ++round) {
       for (const Prompt& prompt : prompts) RETURN_IF_ERROR(Say(prompt, round));
     }
@@ -84,10 +78,10 @@ class Comparison {
  private:
   // The first round is a warm-up.
   absl::Status Say(const Prompt& prompt, int round) {
-    ASSIGN_OR_RETURN(const Window plain, plain_->Answer(prompt.tokens, kMaxTokens));
-    ASSIGN_OR_RETURN(const Window adaptive, adaptive_->Answer(prompt.tokens, kMaxTokens));
-    const auto before = fixed_->Stats();
-    ASSIGN_OR_RETURN(const Window fixed, fixed_->Answer(prompt.tokens, kMaxTokens));
+    ASSIGN_OR_RETURN(const Window plain, arms_.plain->Answer(prompt.tokens, kMaxTokens));
+    ASSIGN_OR_RETURN(const Window adaptive, arms_.adaptive->Answer(prompt.tokens, kMaxTokens));
+    const auto before = arms_.fixed->Stats();
+    ASSIGN_OR_RETURN(const Window fixed, arms_.fixed->Answer(prompt.tokens, kMaxTokens));
     if (plain.tokens != adaptive.tokens || plain.tokens != fixed.tokens) {
       return absl::InternalError("an answer has another length with drafts than without");
     }
@@ -96,7 +90,7 @@ class Comparison {
     sums.plain.push_back(plain);
     sums.adaptive.push_back(adaptive);
     sums.fixed.push_back(fixed);
-    Count(before, fixed_->Stats(), sums);
+    Count(before, arms_.fixed->Stats(), sums);
     return absl::OkStatus();
   }
 
@@ -112,7 +106,7 @@ class Comparison {
 
   // The best number of drafts, by what stood and by the measured costs.
   double Ceiling(const Sums& sums) const {
-    const sched::CostModel costs(adaptive_->costs());
+    const sched::CostModel costs(arms_.adaptive->costs());
     const double plain = costs.Forward({.rows = 1});
     double tokens = 1.0;
     double best = 1.0;
@@ -127,7 +121,7 @@ class Comparison {
   }
 
   void Print(const std::string& kind, const Sums& sums) const {
-    const sched::CostModel costs(adaptive_->costs());
+    const sched::CostModel costs(arms_.adaptive->costs());
     const auto drafts = static_cast<int32_t>(sums.stands.size());
     double length = 1.0;
     for (const double count : sums.stands) length += count / static_cast<double>(sums.rounds);
@@ -146,9 +140,7 @@ class Comparison {
   const ModelSource source_;
   const int num_drafts_;
   const BenchOptions& options_;
-  std::unique_ptr<Arm> plain_;
-  std::unique_ptr<Arm> adaptive_;
-  std::unique_ptr<Arm> fixed_;
+  ThreeArms arms_;
   std::map<std::string, Sums> kinds_;
 };
 

@@ -41,9 +41,7 @@ class Comparison {
         contexts().back() + kWindowTokens * (rounds_ + warm_up_ + 2) +
         SaidBeforeAllHaveStarted(concurrency().back(), contexts().back(), kDrafts);
     const ModelSource source = RandomDspark(options_);
-    ASSIGN_OR_RETURN(plain_, Arm::Create(source, {.name = "plain", .has_drafter = false}, shape));
-    ASSIGN_OR_RETURN(adaptive_, Arm::Create(source, {.name = "adaptive"}, shape));
-    ASSIGN_OR_RETURN(fixed_, Arm::Create(source, {.name = "fixed", .adaptive = false}, shape));
+    ASSIGN_OR_RETURN(arms_, ThreeArms::Create(source, {}, shape));
     fmt::print(
         "\n### Never slower\n\n| drafts | context | requests | plain, tok/s | adaptive / plain | "
         "always 5 drafts / plain | tokens per round, always | steps with drafts, adaptive |\n"
@@ -68,22 +66,22 @@ class Comparison {
   }
 
   absl::Status Cell(const Text& text, int64_t context, int64_t requests) {
-    const std::vector<Arm*> arms = {plain_.get(), adaptive_.get(), fixed_.get()};
+    const std::vector<Arm*> arms = arms_.all();
     const auto prompts = RandomPrompts(requests, context, kSmallestVocabulary);
     for (Arm* arm : arms) {
       arm->decree()->SetRates(text.rates);
       RETURN_IF_ERROR(arm->Begin(prompts));
     }
-    const auto adaptive_before = adaptive_->Stats();
-    const auto fixed_before = fixed_->Stats();
+    const auto adaptive_before = arms_.adaptive->Stats();
+    const auto fixed_before = arms_.fixed->Stats();
     ASSIGN_OR_RETURN(const auto windows,
                      TakeTurns(arms, kWindowTokens * requests, warm_up_, rounds_));
     const double ratio = SpeedUp(windows[1], windows[0]);
     fmt::print("| {} | {} | {} | {:.0f} | {:.3f} | {:.3f} | {:.2f} | {:.0f} % |\n", text.name,
                context, requests, TokensPerSecond(windows[0]), ratio,
                SpeedUp(windows[2], windows[0]),
-               Between(fixed_before, fixed_->Stats()).accept_length,
-               100.0 * Between(adaptive_before, adaptive_->Stats()).share_on);
+               Between(fixed_before, arms_.fixed->Stats()).accept_length,
+               100.0 * Between(adaptive_before, arms_.adaptive->Stats()).share_on);
     std::fflush(stdout);
     if (ratio < worst_.ratio) {
       worst_ = {ratio, fmt::format("{}, context {}, {} requests", text.name, context, requests)};
@@ -97,9 +95,7 @@ class Comparison {
   const BenchOptions& options_;
   const int rounds_;
   const int warm_up_;
-  std::unique_ptr<Arm> plain_;
-  std::unique_ptr<Arm> adaptive_;
-  std::unique_ptr<Arm> fixed_;
+  ThreeArms arms_;
   Worst worst_;
 };
 

@@ -113,9 +113,7 @@ class Curve {
       ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(source, true, options_.threads));
       bytes_ = std::make_unique<Bytes>(model);
     }
-    ASSIGN_OR_RETURN(plain_, Arm::Create(source, {.name = "plain", .has_drafter = false}, shape));
-    ASSIGN_OR_RETURN(adaptive_, Arm::Create(source, {.name = "adaptive"}, shape));
-    ASSIGN_OR_RETURN(fixed_, Arm::Create(source, {.name = "fixed", .adaptive = false}, shape));
+    ASSIGN_OR_RETURN(arms_, ThreeArms::Create(source, {}, shape));
     PrintHead();
     for (const PublishedRow& row : kPublished) {
       if (row.requests <= most) RETURN_IF_ERROR(Row(row));
@@ -145,19 +143,19 @@ class Curve {
   }
 
   absl::StatusOr<Cell> Measure(int64_t requests, const Reported& reported, double& plain) {
-    const std::vector<Arm*> arms = {plain_.get(), fixed_.get(), adaptive_.get()};
+    const std::vector<Arm*> arms = {arms_.plain.get(), arms_.fixed.get(), arms_.adaptive.get()};
     for (Arm* arm : arms) {
       arm->decree()->SetRates(reported.rates);
       RETURN_IF_ERROR(arm->Begin(RandomPrompts(requests, kContext, kVocabulary)));
     }
-    const auto before = fixed_->Stats();
+    const auto before = arms_.fixed->Stats();
     ASSIGN_OR_RETURN(const auto windows,
                      TakeTurns(arms, kWindowTokens * requests, warm_up_, rounds_));
     plain = TokensPerSecond(windows[0]);
     for (Arm* arm : arms) RETURN_IF_ERROR(arm->End());
     return Cell{.fixed = SpeedUp(windows[1], windows[0]),
                 .adaptive = SpeedUp(windows[2], windows[0]),
-                .accept_length = Between(before, fixed_->Stats()).accept_length};
+                .accept_length = Between(before, arms_.fixed->Stats()).accept_length};
   }
 
   // What would come of it if a step took the time of the weights that it reads.
@@ -171,9 +169,7 @@ class Curve {
   const int rounds_;
   const int warm_up_;
   std::unique_ptr<Bytes> bytes_;
-  std::unique_ptr<Arm> plain_;
-  std::unique_ptr<Arm> adaptive_;
-  std::unique_ptr<Arm> fixed_;
+  ThreeArms arms_;
 };
 
 }  // namespace
