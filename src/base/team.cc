@@ -30,16 +30,30 @@ void WaitForChange(const std::atomic<T>& value, T old) {
 
 }  // namespace
 
-void SpinBarrier::Wait(absl::FunctionRef<void()> last) {
+void SpinBarrier::Wait(bool leads, absl::FunctionRef<void()> alone) {
   const uint32_t generation = generation_.load(std::memory_order_acquire);
-  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == num_threads_) {
-    last();
-    arrived_.store(0, std::memory_order_relaxed);
-    generation_.fetch_add(1, std::memory_order_release);
-    generation_.notify_all();
+  const bool complete = arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == num_threads_;
+  if (!leads) {
+    if (complete) arrived_.notify_one();
+    WaitForChange(generation_, generation);
     return;
   }
-  WaitForChange(generation_, generation);
+  AwaitAll();
+  alone();
+  arrived_.store(0, std::memory_order_relaxed);
+  generation_.fetch_add(1, std::memory_order_release);
+  generation_.notify_all();
+}
+
+void SpinBarrier::AwaitAll() {
+  for (int i = 0; i < kSpins; ++i) {
+    if (arrived_.load(std::memory_order_acquire) == num_threads_) return;
+    Pause();
+  }
+  int arrived = arrived_.load(std::memory_order_acquire);
+  for (; arrived != num_threads_; arrived = arrived_.load(std::memory_order_acquire)) {
+    arrived_.wait(arrived, std::memory_order_acquire);
+  }
 }
 
 std::pair<int64_t, int64_t> WorkerRank::Share(int64_t n, int64_t grain) const {

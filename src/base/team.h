@@ -27,14 +27,17 @@ class SpinBarrier {
   // Only while nobody waits.
   void Resize(int num_threads) { num_threads_ = num_threads; }
 
-  // Returns when all threads have arrived and the last of them has run `last`. Everything written
-  // before by any of them is visible to `last` and afterwards.
-  void Wait(absl::FunctionRef<void()> last);
+  // Returns when all threads have arrived and the leader, of which there is one, has run its
+  // `alone`; the others' is not used. Everything written before by any of them is visible to it and
+  // afterwards.
+  void Wait(bool leads, absl::FunctionRef<void()> alone);
 
   // How often all threads have met; wraps around.
   uint32_t meetings() const { return generation_.load(std::memory_order_relaxed); }
 
  private:
+  void AwaitAll();
+
   int num_threads_;
   alignas(64) std::atomic<int> arrived_{0};
   alignas(64) std::atomic<uint32_t> generation_{0};
@@ -49,11 +52,14 @@ class WorkerRank {
   int rank() const { return rank_; }
   int size() const { return size_; }
 
-  // Waits for all workers. With `last`, the last one to arrive runs it before anybody goes on.
+  // Waits for all workers. With `alone`, worker 0 runs it before anybody goes on: always the same
+  // one, so that no other ever needs memory for it.
   void Barrier() const {
     Barrier([] {});
   }
-  void Barrier(absl::FunctionRef<void()> last) const { size_ > 1 ? barrier_->Wait(last) : last(); }
+  void Barrier(absl::FunctionRef<void()> alone) const {
+    size_ > 1 ? barrier_->Wait(rank_ == 0, alone) : alone();
+  }
 
   // The only worker of a region, for what one worker does while the others wait.
   static WorkerRank Alone() { return {0, 1, nullptr}; }

@@ -49,14 +49,17 @@ TEST(WorkerTeamTest, BarrierPublishesTheStageBefore) {
   EXPECT_EQ(stale, 0);
 }
 
-TEST(WorkerTeamTest, TheLastToArriveWorksAloneWhileOthersWait) {
+TEST(WorkerTeamTest, TheFirstWorkerWorksAloneWhileOthersWait) {
   WorkerTeam team(3);
   int total = 0;
   std::atomic<int> stale{0};
   const uint32_t before = team.barriers();
   team.Run([&](const WorkerRank& worker) {
     for (int step = 1; step <= 500; ++step) {
-      worker.Barrier([&] { ++total; });
+      worker.Barrier([&] {
+        ++total;
+        if (worker.rank() != 0) ++stale;
+      });
       if (total != step) ++stale;
       worker.Barrier();
     }

@@ -57,8 +57,8 @@ void LookUp(const StepContext& step, const Embedding& table, int64_t size, int64
             float* out, const base::WorkerRank& worker);
 
 // Ends a region whose result goes through `rows`, a stage of whole rows that reads `values` values
-// in all. Of few values, the last worker to arrive makes the rows alone, in less time than another
-// barrier takes; of more, the workers share them. Ends with a barrier.
+// in all. Of few values, worker 0 makes the rows alone once all are there, in less time than
+// another barrier takes; of more, the workers share them. Ends with a barrier.
 void EndRegion(const base::WorkerRank& worker, int64_t values,
                absl::FunctionRef<void(const base::WorkerRank&)> rows);
 
